@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from steersman._session.listeners import Decorator, EventName, Remove
     from steersman._session.mcp_servers import McpControls
+    from steersman._session.ready_sessions import ReadySessions
     from steersman._session.sent_prompts import Checkpoint
     from steersman._session.session import Session
     from steersman._session.turn import Delivery, Turn, TurnSession, When
@@ -112,6 +113,7 @@ class Agent:
         self._clock = clock
         self.options = options_from(options, fields)
         self._transport = _checked(transport)
+        self._ready: ReadySessions | None = None
         # Built once here, so that a function that cannot be a tool is refused at once.
         _factory.tool_servers(self.options)
 
@@ -129,6 +131,10 @@ class Agent:
         *,
         streams: bool = True,
     ) -> Session:
+        if self._ready is not None and not overrides and transport is None:
+            ready = self._ready.claim()
+            if ready is not None:
+                return ready
         options = options_from(self.options, overrides)
         if not (streams or options.watchdog != Watchdog()) and not options.include_partial_messages:
             # Nobody can read the text while it grows; every token would cost this process time.
@@ -160,6 +166,29 @@ class Agent:
         if prompt is not None:
             await session.send(prompt)
         return session
+
+    async def prewarm(self, count: int = 1) -> None:
+        """Have `count` CLIs started and initialized for the next sessions of this agent.
+
+        `session()`, `start()`, `run()` and `query()` take one, unless they override an option. The
+        id of a conversation is chosen when its CLI starts, so `open()` and forks cannot. Call it
+        again to start more; `prewarm(0)` closes those that are left, as the event loop does.
+        """
+        checks.whole("count", count)
+        given: OptionWords = {
+            "resume": self.options.resume,
+            "session_id": self.options.session_id,
+            "continue_conversation": self.options.continue_conversation,
+        }
+        _refuse_choice("a CLI that is started ahead begins a new one", given, _OF_A_CONVERSATION)
+        # Few programs use it.
+        from steersman._session.ready_sessions import ReadySessions  # noqa: PLC0415
+
+        def make() -> Session:
+            return self._session(self._transport, {"session_id": None})
+
+        self._ready = self._ready or ReadySessions(make)
+        await self._ready.fill(count)
 
     def open(
         self,

@@ -30,6 +30,7 @@ SteersmanError
 │   ├── TurnStopped
 │   ├── ApiFailed
 │   ├── LimitReached
+│   ├── PoisonedJob
 │   ├── NoOutput
 │   └── BadOutput
 ├── ToolExecutionError         a Python tool failed
@@ -82,6 +83,7 @@ __all__ = [
     "NoOutput",
     "NotLoggedIn",
     "OptionRefused",
+    "PoisonedJob",
     "ProtocolViolation",
     "ReaderLagged",
     "RequestError",
@@ -511,17 +513,30 @@ class LimitReached(TurnError):
 
     code = "limit_reached"
 
-    def __init__(self, scope: str, name: str, used: float, limit: float) -> None:
+    def __init__(self, scope: str, name: str, used: float, limit: float, *, hint: str = "") -> None:
+        usual = f"raise limits=Limits({scope}=Caps({name}=...))"
         super().__init__(
             f"the {scope} has reached its limit of {limit:g} {name}: {used:g}",
-            hint=f"raise Budget({name}=...)"
-            if scope == "budget"
-            else f"raise limits=Limits({scope}=Caps({name}=...))",
+            hint=hint or (f"raise Budget({name}=...)" if scope == "budget" else usual),
         )
         self.scope = scope
         self.name = name
         self.used = used
         self.limit = limit
+
+
+class PoisonedJob(TurnError):
+    """A job of a fleet has ended its worker several times, and is not tried again."""
+
+    code = "poisoned_job"
+
+    def __init__(self, key: str, attempts: int) -> None:
+        super().__init__(
+            f"the job {_shorten(key)} was running when its worker ended, {attempts} times",
+            hint="look at the log of the workers; send the prompt again with another key",
+        )
+        self.key = key
+        self.attempts = attempts
 
 
 class NoOutput(TurnError):

@@ -114,6 +114,9 @@ class Session:
         self._readers = SessionReaders(self, parts)
         self._sender = PromptSender(parts, self._lifecycle, self._readers)
         self._closer: AsyncGenerator[None, None] | None = None
+        self.is_ready = False
+        """Whether the session was started ahead, by `Agent.prewarm`; `start()` takes it as it is.
+        """
 
     # Start and end
 
@@ -123,6 +126,9 @@ class Session:
         Raises `LaunchError`, `StartupError`, `NotLoggedIn` or `ProtocolViolation`.
         """
         self._parts.slot.home.enter()
+        if self.is_ready:
+            self.is_ready = False
+            return self
         await self._lifecycle.start()
         self._closer = _close_with_loop(self._lifecycle, self._close)
         await anext(self._closer)

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from steersman.errors import AskGone, SteersmanError, UsageError
 from steersman.inbox.changes import EXPIRED, AskOutcome, Change
+from steersman.inbox.fleet_rows import FleetRows
 from steersman.inbox.work_rows import JournalRows, WorkRows
 from steersman.permissions import Ask
 from steersman.permissions.json_form import Answer, answer_from_json
@@ -113,6 +114,11 @@ class AskRows(Protocol):
     @property
     def journal(self) -> JournalRows:
         """The journals of the same database."""
+        ...
+
+    @property
+    def fleet(self) -> FleetRows:
+        """The workers and budgets of the same database."""
         ...
 
     async def open(self, ask: Ask, expires_after: float | None, awaited: Collection[int]) -> AskRow:

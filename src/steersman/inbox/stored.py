@@ -21,6 +21,7 @@ from steersman.inbox.checks import (
     check_expires_after,
     check_name,
 )
+from steersman.inbox.fleet_work import StoredFleet
 from steersman.inbox.keeper import AskKeeper
 from steersman.inbox.rows import AskRow, AskRows, Ending
 from steersman.inbox.waiting import Waiting
@@ -56,6 +57,11 @@ class StoredInbox:
     def work(self) -> StoredWork:
         """The leases and turns of the store: sessions with this inbox are durable."""
         return self._work
+
+    @property
+    def fleet(self) -> StoredFleet:
+        """The workers and budgets of a fleet on the same store."""
+        return StoredFleet(self._keeper)
 
     # For sessions: the ports `DurableAsks` and `AwaitsAnswers`
 

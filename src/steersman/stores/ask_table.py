@@ -17,6 +17,7 @@ from steersman.inbox.rows import AskRow, Ending
 from steersman.permissions import Ask, CanUseTool
 from steersman.permissions.json_form import ask_from_json, ask_to_json
 from steersman.stores.databases import AskDatabase, Run
+from steersman.stores.fleet_table import FleetTable
 from steersman.stores.journal_table import JournalTable
 from steersman.stores.plain_text import from_plain, to_plain
 from steersman.stores.work_table import WorkTable
@@ -64,6 +65,7 @@ class AskTable:
         self._database = database
         self.work = WorkTable(database)
         self.journal = JournalTable(database)
+        self.fleet = FleetTable(database)
 
     async def open(self, ask: Ask, expires_after: float | None, awaited: Collection[int]) -> AskRow:
         """Store `ask`, or find it again, and return its row."""

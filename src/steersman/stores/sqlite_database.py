@@ -15,6 +15,7 @@ from pathlib import Path
 
 from steersman.errors import StoreError, StoreTooNew
 from steersman.stores.ask_schema import ask_tables
+from steersman.stores.fleet_schema import fleet_tables
 from steersman.stores.work_schema import work_tables
 
 __all__ = ["SqliteDatabase"]
@@ -48,6 +49,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     ask_tables(serial="INTEGER PRIMARY KEY AUTOINCREMENT", real="REAL"),
     work_tables(serial="INTEGER PRIMARY KEY AUTOINCREMENT", real="REAL"),
+    fleet_tables(real="REAL"),
 )
 """The statements that lead from each version to the next. Add to the end; change nothing."""
 

@@ -14,6 +14,7 @@ from steersman.agent import Opening, Prompt, Typed
 from steersman.agent import Session as AsyncSession
 from steersman.journal import TurnResult
 from steersman.options import Options
+from steersman.options.fields import options_from
 from steersman.sync.callbacks import with_threads
 from steersman.sync.queries import Query
 from steersman.sync.session import Session
@@ -44,6 +45,9 @@ class Agent:
     ) -> None:
         self._agent = AsyncAgent(options, transport=transport, clock=clock, **fields)
         self.options = self._agent.options
+        self._ahead: AsyncAgent | None = None
+        """Starts sessions ahead, with callbacks that run in threads."""
+        self._given = (transport, clock)
 
     def session(
         self, *, transport: Transport | None = None, **overrides: Unpack[OptionWords]
@@ -52,6 +56,8 @@ class Agent:
         return Session(self._session(transport, overrides), closes=True)
 
     def _session(self, transport: Transport | None, overrides: OptionWords) -> AsyncSession:
+        if self._ahead is not None and not overrides and transport is None:
+            return self._portal.call(_next_session, self._ahead)
         words = with_threads(self.options, overrides)
         return self._agent.session(transport=transport, **words)
 
@@ -69,6 +75,19 @@ class Agent:
         if prompt is not None:
             session.send(prompt)
         return session
+
+    def prewarm(self, count: int = 1) -> None:
+        """Have `count` CLIs started and initialized for the next sessions of this agent.
+
+        `session()`, `start()`, `run()` and `query()` take one, unless they override an option. The
+        id of a conversation is chosen when its CLI starts, so `open()` and forks cannot. Call it
+        again to start more; `prewarm(0)` closes those that are left, as the event loop does.
+        """
+        if self._ahead is None:
+            options = options_from(self.options, with_threads(self.options, {}))
+            transport, clock = self._given
+            self._ahead = AsyncAgent(options, transport=transport, clock=clock)
+        self._portal.call(self._ahead.prewarm, count)
 
     def open(
         self,
@@ -201,6 +220,11 @@ class Agent:
     def _portal(self) -> Portal:
         # Asked for each time: an agent that was made before fork() may be used after it.
         return shared_portal().with_grace(self.options.close_grace)
+
+
+async def _next_session(agent: AsyncAgent) -> AsyncSession:
+    """Return a session, in the event loop: one that is ready there, or a new one."""
+    return agent.session()
 
 
 async def _open(opening: Opening, opened: list[Session]) -> None:

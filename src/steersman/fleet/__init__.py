@@ -1,0 +1,52 @@
+"""Many conversations on a few CLIs: `async with Fleet(agent, slots=4) as fleet`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman._lazy import by_name
+
+if TYPE_CHECKING:
+    from steersman.errors import KeyTaken, PoisonedJob
+    from steersman.fleet.budgets import BudgetStatus, Per
+    from steersman.fleet.client import FleetClient, StoreStatus
+    from steersman.fleet.fleet import Fleet
+    from steersman.fleet.governor import Governor
+    from steersman.fleet.job import Job, JobSource
+    from steersman.fleet.ports import Engine, JobState
+    from steersman.fleet.segments import segment
+    from steersman.fleet.status import Drained, FleetStatus
+else:
+    __getattr__, __dir__ = by_name(
+        __name__,
+        {
+            "errors": ("KeyTaken", "PoisonedJob"),
+            "fleet.budgets": ("BudgetStatus", "Per"),
+            "fleet.client": ("FleetClient", "StoreStatus"),
+            "fleet.fleet": ("Fleet",),
+            "fleet.governor": ("Governor",),
+            "fleet.job": ("Job", "JobSource"),
+            "fleet.ports": ("Engine", "JobState"),
+            "fleet.segments": ("segment",),
+            "fleet.status": ("Drained", "FleetStatus"),
+        },
+        below="steersman",
+    )
+
+__all__ = [
+    "BudgetStatus",
+    "Drained",
+    "Engine",
+    "Fleet",
+    "FleetClient",
+    "FleetStatus",
+    "Governor",
+    "Job",
+    "JobSource",
+    "JobState",
+    "KeyTaken",
+    "Per",
+    "PoisonedJob",
+    "StoreStatus",
+    "segment",
+]

@@ -1,0 +1,1 @@
+"""The engine of a fleet over processes: jobs and segments as workflows of DBOS."""

@@ -1,0 +1,211 @@
+"""Jobs in a database, for programs that send and look: it runs nothing, and changes no tables."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from steersman._json import JsonObject
+from steersman.errors import KeyTaken
+from steersman.fleet._dbos.loading import (
+    APPLICATION,
+    JOB,
+    JOBS,
+    SEGMENT,
+    VERSION,
+    errors_told,
+    load,
+)
+from steersman.fleet._dbos.places import Place
+from steersman.fleet._dbos.rows import (
+    ENDED,
+    OPEN,
+    by_job,
+    row_of,
+    spec_to_json,
+)
+from steersman.fleet.ports import JobEvent, JobRow, JobSpec, JobState, conversation_prefix
+
+if TYPE_CHECKING:
+    from dbos import DBOSClient, WorkflowStatus
+
+__all__ = ["DbosJobs"]
+
+T = TypeVar("T")
+Listed: TypeAlias = "list[WorkflowStatus]"
+
+FIRST_LOOK, LAST_LOOK, SLOWER = 0.02, 0.5, 1.3
+"""Seconds between two looks at a job that somebody waits for."""
+POOL = 4
+"""Connections to PostgreSQL."""
+
+
+class DbosJobs:
+    """The rows of jobs. Its methods are those of `Engine` that any process may call."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._client: DBOSClient | None = None
+        # DBOS replaces the threads of the event loop, and closes them with its own.
+        self._threads = ThreadPoolExecutor(POOL, thread_name_prefix="steersman-fleet")
+
+    async def aclose(self) -> None:
+        """Close the connections. May be called again."""
+        client, self._client = self._client, None
+        if client is not None:
+            await self.in_thread(client.destroy)
+        self._threads.shutdown(wait=False)
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Run `work` in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def submit(self, spec: JobSpec) -> JobRow:
+        """Store a job and return its row. Raises `KeyTaken` if it is another one."""
+        known = await self.get(spec.id)
+        if known is None:
+            place = await self._place_in_line(spec.conversation)
+            if await self._call(lambda client: _enqueue(client, spec, place)):
+                return JobRow(spec=spec, state="queued", created=time.time())
+            # Another process has sent it at the same time.
+            known = await self.get(spec.id)
+        if known is None or known.spec != spec:
+            raise KeyTaken(spec.key)
+        return known
+
+    async def _place_in_line(self, conversation: str) -> int:
+        # DBOS orders by priority first, then by time, of which SQLite has whole seconds only.
+        before = await self.listed(
+            name=JOB,
+            status=OPEN,
+            workflow_id_prefix=conversation_prefix(conversation),
+            load_input=False,
+            load_output=False,
+        )
+        return 1 + max((each.priority or 0 for each in before), default=0)
+
+    async def get(self, id_: str, *, wait: float = 0.0) -> JobRow | None:
+        """Return a job. Waits up to `wait` seconds until it is settled."""
+        until, pause = time.monotonic() + wait, FIRST_LOOK
+        while True:
+            found = await self.listed(workflow_ids=[id_], name=JOB)
+            if not found or found[0].status in ENDED or time.monotonic() >= until:
+                break
+            await asyncio.sleep(min(pause, max(0.0, until - time.monotonic())))
+            pause = min(pause * SLOWER, LAST_LOOK)
+        return None if not found else (await self._rows(found))[0]
+
+    async def list(
+        self, *, conversation: str | None = None, states: Sequence[JobState] = (), most: int = 1000
+    ) -> list[JobRow]:
+        """Return jobs, the oldest first."""
+        statuses = [
+            *(ENDED if "settled" in states else ()),
+            *(OPEN if {*states} - {"settled"} else ()),
+        ]
+        found = await self.listed(
+            name=JOB,
+            status=statuses or None,
+            workflow_id_prefix=None if conversation is None else conversation_prefix(conversation),
+            limit=None if states else most,
+        )
+        rows = await self._rows(
+            sorted(found, key=lambda each: (each.created_at or 0, each.priority or 0))
+        )
+        return [row for row in rows if not states or row.state in states][:most]
+
+    async def cancel(self, id_: str) -> bool:
+        """Have a job end as cancelled. Returns False if it is settled, or not there."""
+        before = await self.get(id_)
+        if before is None or before.state == "settled":
+            return False
+        await self._call(lambda client: client.cancel_workflow(id_, cancel_children=True))
+        found = await self.listed(workflow_ids=[id_], load_input=False, load_output=False)
+        return bool(found) and found[0].status == "CANCELLED"
+
+    async def signal(self, id_: str, message: JsonObject, *, once: str | None = None) -> None:
+        """Give a message to a job."""
+        mark = None if once is None else f"{id_}:{once}"
+        await self._call(lambda client: client.send(id_, dict(message), None, mark))
+
+    async def read_events(self, id_: str, after: int = 0) -> Sequence[JobEvent]:
+        """Return the events of a job with a number above `after`, as far as they are kept."""
+        found = await self.listed(workflow_ids=[id_], load_input=False, load_output=False)
+        said = (found[0].attributes or {}) if found else {}
+        events = said.get("events", ())
+        first = said.get("count", 0) - len(events) + 1
+        numbered = [JobEvent(first + at, data) for at, data in enumerate(events)]
+        return [each for each in numbered if each.number > after]
+
+    async def workers(self) -> Sequence[str]:
+        """Return the workers that jobs and segments name."""
+        found = await self.listed(status="PENDING", load_input=False, load_output=False)
+        return sorted({each.executor_id or "" for each in found})
+
+    async def listed(self, **filters: Any) -> Listed:
+        """Return workflows as DBOS lists them."""
+        return await self._call(lambda client: client.list_workflows(**filters))
+
+    async def _rows(self, found: Sequence[WorkflowStatus]) -> Sequence[JobRow]:
+        open_ = [each.workflow_id for each in found if each.status == "PENDING"]
+        segments = (
+            await self.listed(
+                name=SEGMENT,
+                status=OPEN,
+                parent_workflow_id=open_ if len(open_) <= MOST_NAMED else None,
+                load_input=False,
+                load_output=False,
+            )
+            if open_
+            else []
+        )
+        return [row_of(each, by_job(segments)) for each in found]
+
+    async def _call(self, work: Callable[[DBOSClient], T]) -> T:
+        return await self.in_thread(lambda: self._do(work))
+
+    def _do(self, work: Callable[[DBOSClient], T]) -> T:
+        with errors_told(self._place.name):
+            if self._client is None:
+                self._client = _client(self._place)
+            return work(self._client)
+
+
+MOST_NAMED = 100
+"""For more jobs than these the open segments of all are read."""
+
+
+def _client(place: Place) -> DBOSClient:
+    dbos = load()
+    made: DBOSClient = dbos.DBOSClient(
+        system_database_url=place.database,
+        dbos_system_schema=place.schema,
+        serializer=dbos.DBOSPortableJSONSerializer(),
+        system_database_pool_size=POOL,
+        application_name=APPLICATION,
+        retry_connection_errors=False,
+    )
+    return made
+
+
+def _enqueue(client: DBOSClient, spec: JobSpec, place: int) -> bool:
+    """Store a job. Returns False if there is one of its id."""
+    from dbos._error import DBOSWorkflowIDInUseError  # noqa: PLC0415 - loaded with the client
+
+    options: Any = {
+        "workflow_name": JOB,
+        "queue_name": JOBS,
+        "workflow_id": spec.id,
+        "app_version": VERSION,
+        "queue_partition_key": conversation_prefix(spec.conversation),
+        "priority": place,
+        "workflow_id_reuse_policy": "reject",
+    }
+    try:
+        client.enqueue(options, spec_to_json(spec))
+    except DBOSWorkflowIDInUseError:
+        return False
+    return True

@@ -1,0 +1,169 @@
+"""`FleetClient`: gives jobs to the workers of a store, and reads what becomes of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from steersman._session.prompt_content import prompt_content
+from steersman.agent import Prompt
+from steersman.errors import UsageError
+from steersman.fleet._dbos.engine import DbosEngine
+from steersman.fleet._dbos.places import Place, place_at
+from steersman.fleet.budgets import Per, check_budget
+from steersman.fleet.job import Job
+from steersman.fleet.ports import HIGHEST, LOWEST, JobRow, JobSpec, JobState
+from steersman.fleet.specs import limits_fields
+from steersman.fleet.stored_jobs import StoredJob
+from steersman.inbox.fleet_rows import StoredBudget, WorkerRow
+from steersman.options import Limits, checks
+
+__all__ = ["FleetClient", "StoreStatus"]
+
+STATES: tuple[JobState, ...] = ("queued", "running", "parked", "held")
+_check_limits = checks.optional(checks.instance_of(Limits, "a Limits value, or None"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    """A fleet over processes at one moment."""
+
+    workers: Sequence[WorkerRow] = ()
+    """Also those whose lease has ended, for an hour."""
+    jobs: Counter[str] = field(default_factory=Counter[str])
+    """How many jobs that have not settled are in which state."""
+    holds: Counter[str] = field(default_factory=Counter[str])
+    """How many jobs wait for what, in words."""
+    budgets: Sequence[StoredBudget] = ()
+
+
+class FleetClient:
+    """The jobs of a store, for programs that only send and read: `FleetClient("sqlite:///...")`.
+
+    It loads no agent and starts no CLI: the workers of the store do. A worker must have been
+    started on the store once, because only workers prepare its tables.
+    """
+
+    def __init__(self, store: str | Place) -> None:
+        self._place = place_at(store) if isinstance(store, str) else store
+        self._engine = DbosEngine(self._place)
+        self._store = self._place.store()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections. Jobs are not affected."""
+        await self._engine.aclose()
+        await self._store.aclose()
+
+    async def send(
+        self,
+        conversation: str | None,
+        prompt: Prompt,
+        *,
+        key: str | None = None,
+        agent: str = "default",
+        priority: int = 0,
+        budget: str | None = None,
+        limits: Limits | None = None,
+    ) -> Job:
+        """Store a job for the workers and return it.
+
+        The same `key` in the same conversation is the same job; `KeyTaken` is raised for another
+        prompt. A `conversation` of None begins a new one.
+        """
+        content = prompt_content(prompt)
+        checks.optional(checks.non_empty)("conversation", conversation)
+        checks.optional(checks.non_empty)("key", key)
+        checks.non_empty("agent", agent)
+        if type(priority) is not int or not LOWEST <= priority <= HIGHEST:
+            raise UsageError("priority", priority, f"a whole number from {LOWEST} to {HIGHEST}")
+        _check_limits("limits", limits)
+        await self._check_agent(agent)
+        await self._check_budget(budget)
+        spec = JobSpec(
+            conversation=conversation or str(uuid.uuid4()),
+            prompt=content,
+            key=key or f"job {uuid.uuid4()}",
+            agent=agent,
+            priority=priority,
+            budget=budget,
+            limits=limits_fields(limits),
+        )
+        return self._job(await self._engine.submit(spec))
+
+    async def _check_agent(self, agent: str) -> None:
+        alive = [each for each in await self._store.inbox().fleet.workers() if each.is_alive]
+        known = sorted({name for each in alive for name in each.agents})
+        # Without a worker nobody knows: the job waits.
+        if known and agent not in known:
+            raise UsageError("agent", agent, f"an agent of a worker: {', '.join(known)}")
+
+    async def _check_budget(self, budget: str | None) -> None:
+        if budget is None:
+            return
+        known = [each.name for each in await self._store.inbox().fleet.budgets()]
+        if budget not in known:
+            allowed = "a budget of this store" + (f": {', '.join(known)}" if known else "")
+            hint = f"first call client.budget({budget!r}, usd=..., per=...)"
+            raise UsageError("budget", budget, allowed, hint=hint)
+
+    def _job(self, row: JobRow) -> Job:
+        return Job(StoredJob(self._engine, self._store, row.spec, row), row.spec)
+
+    async def job(self, id_: str) -> Job | None:
+        """Return a job by its id; None if there is none."""
+        row = await self._engine.get(id_)
+        return None if row is None else self._job(row)
+
+    async def jobs(
+        self,
+        *,
+        conversation: str | None = None,
+        states: Sequence[JobState] = (),
+        most: int = 1000,
+    ) -> list[JobRow]:
+        """Return the rows of jobs, the oldest first."""
+        return await self._engine.list(conversation=conversation, states=states, most=most)
+
+    async def cancel(self, id_: str) -> bool:
+        """End a job as cancelled. Returns False if it is settled, or not there."""
+        row = await self._engine.get(id_)
+        if row is None or not await self._engine.cancel(id_):
+            return False
+        if row.state != "running":
+            await self._store.inbox().fleet.settle(id_, 0.0)
+        return True
+
+    async def budget(self, name: str, *, usd: float, per: Per) -> None:
+        """Set what the jobs with `budget=name` may cost in a day, a month or ever."""
+        check_budget(name, usd, per)
+        await self._store.inbox().fleet.define(name, usd, per)
+
+    async def status(self) -> StoreStatus:
+        """Return who works, which jobs wait for what, and what budgets have left."""
+        rows = await self._engine.list(states=STATES, most=100_000)
+        fleet = self._store.inbox().fleet
+        return StoreStatus(
+            workers=await fleet.workers(),
+            jobs=Counter(row.state for row in rows),
+            holds=Counter(f"{row.state}: {row.why}" for row in rows if row.why),
+            budgets=await fleet.budgets(),
+        )
+
+    async def drain(self, worker: str | None = None) -> int:
+        """Ask a worker, or all, to drain and end. Returns how many were asked."""
+        return await self._store.inbox().fleet.set_state(worker, "asked")

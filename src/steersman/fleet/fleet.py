@@ -1,0 +1,283 @@
+"""`Fleet`: many conversations on a few CLIs, in one process."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Self, get_args
+
+from steersman._session.prompt_content import prompt_content
+from steersman.agent import Agent, Prompt, When
+from steersman.errors import ChannelClosed, UsageError
+from steersman.fleet.answers import AnswerWatch
+from steersman.fleet.budgets import Budgets, Per
+from steersman.fleet.governor import Governor
+from steersman.fleet.job import Job
+from steersman.fleet.local_jobs import JobLives, LocalJob
+from steersman.fleet.ports import HIGHEST, LOWEST, JobSpec, SegmentEnd
+from steersman.fleet.queue import JobQueue, Join
+from steersman.fleet.scheduler import Scheduler
+from steersman.fleet.sessions import FleetSessions
+from steersman.fleet.slots import Slots
+from steersman.fleet.specs import cost_of, limits_fields, usd_of
+from steersman.fleet.status import Drained, FleetStatus
+from steersman.options import Limits, checks
+
+if TYPE_CHECKING:
+    from steersman.ports import Clock
+
+__all__ = ["Fleet"]
+
+_check_limits = checks.optional(checks.instance_of(Limits, "a Limits value, or None"))
+_check_governor = checks.instance_of(Governor, "a Governor")
+
+
+class Fleet:
+    """Runs the turns of many conversations on at most `slots` CLIs: `async with Fleet(agent)`.
+
+    A session whose turn has settled stays open for `idle` seconds, or until its slot is wanted.
+    Leaving the block ends what runs, as `drain(0)` does. Jobs live as long as the fleet; a turn is
+    run once beyond that if it has a `key`.
+    """
+
+    def __init__(
+        self,
+        agents: Agent | Mapping[str, Agent],
+        *,
+        slots: int = 4,
+        idle: float = 20.0,
+        warm: int = 0,
+        governor: Governor | None = None,
+        clock: Clock = time.time,
+    ) -> None:
+        self.agents = _checked_agents(agents)
+        checks.count("slots", slots)
+        checks.not_negative("idle", idle)
+        _check_warm(warm, slots)
+        governor = Governor() if governor is None else governor
+        _check_governor("governor", governor)
+        self._clock = clock
+        self._budgets = Budgets(clock)
+        self._lives = JobLives()
+        self._sessions = FleetSessions(self.agents, self._lives, clock=clock)
+        scheduler = Scheduler(
+            slots,
+            idle=idle,
+            quiet=governor.quiet,
+            memory_free=governor.memory_free,
+            cli_memory=governor.cli_memory,
+            warm=warm,
+            budgets=self._budgets,
+        )
+        spare = "default" if "default" in self.agents else next(iter(self.agents))
+        self._slots = Slots(self._sessions, scheduler, governor, clock, spare_agent=spare)
+        self._queue = JobQueue(self._slots, clock=clock, settled=self._lives.ended)
+        self._answers = AnswerWatch(self._queue)
+        self._lives.connect(self._slots, self._answers)
+        self._is_open = False
+
+    # Start and end
+
+    async def __aenter__(self) -> Self:
+        self._is_open = True
+        self._slots.changed()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End what runs, as `drain(0)` does; jobs that have not begun end as cancelled."""
+        if not self._is_open:
+            return
+        try:
+            await self.drain(0.0)
+        finally:
+            self._is_open = False
+            await self._answers.aclose()
+            await self._queue.aclose()
+            await self._sessions.aclose()
+
+    async def drain(self, timeout: float) -> Drained:
+        """Begin no turn any more; those at work finish, or are parked after `timeout` seconds.
+
+        Asks stay open. A turn that waits for a person is parked at once. Without an inbox in a
+        store a turn cannot be parked: its CLI is killed, and it continues when the same key is
+        sent again. `send()` raises `ChannelClosed` from now on.
+        """
+        checks.not_negative("timeout", timeout)
+        hold = self._queue.hold
+        running = {id_ for id_ in self._queue.unsettled if hold(id_).state == "running"}
+        lives = [self._lives.get(each) for each in running]
+        await self._slots.drain(timeout)
+        outcomes = Counter(each.last.outcome for each in lives if each and each.last)
+        left = [hold(id_).state for id_ in self._queue.unsettled if id_ not in running]
+        return Drained(
+            finished=len(running) - outcomes["parked"] - outcomes["cancelled"],
+            parked=outcomes["parked"],
+            stopped=outcomes["cancelled"],
+            queued=left.count("queued") + left.count("held"),
+        )
+
+    # Jobs
+
+    async def send(  # noqa: PLR0913 - one argument for each thing that may be said
+        self,
+        conversation: str | None,
+        prompt: Prompt,
+        *,
+        key: str | None = None,
+        agent: str = "default",
+        priority: int = 0,
+        budget: str | None = None,
+        limits: Limits | None = None,
+        when: When = "later",
+    ) -> Job:
+        """Give a prompt to the fleet and return its job.
+
+        Turns of one conversation run one after the other. A `conversation` of None begins a new
+        one: `job.conversation` is its id. The same `key` in the same conversation is the same job;
+        `KeyTaken` is raised for another prompt. `when="next"` and `"now"` reach a turn that is at
+        work; otherwise it is the next turn of the conversation. Raises `LimitReached` if the
+        budget is used up.
+        """
+        content = prompt_content(prompt)
+        self._check(conversation, key, agent, priority, limits, when)
+        self._budgets.check(budget)
+        fields = limits_fields(limits)
+        if not self._is_open or self._slots.scheduler.is_draining:
+            what = "is being drained" if self._is_open else "is not open"
+            raise ChannelClosed(f"this fleet {what}", hint="use `async with Fleet(agent) as fleet`")
+        spec = JobSpec(
+            conversation=conversation or self._claim(agent, limits) or str(uuid.uuid4()),
+            prompt=content,
+            key=key or f"job {uuid.uuid4()}",
+            agent=agent,
+            priority=priority,
+            budget=budget,
+            limits=fields,
+        )
+        if budget is not None and not self._queue.has(spec.id):
+            reached = self._budgets.left(budget, usd_of(fields))
+            if reached is not None:
+                raise reached
+        join = self._join(spec, when) if when != "later" else None
+        row = self._queue.add(spec, is_next=when != "later", join=join)
+        life = self._lives.of(spec, row.result)
+        return Job(LocalJob(self._queue, spec, life, self._clock), spec)
+
+    def _claim(self, agent: str, limits: Limits | None) -> str | None:
+        """Return the name of a conversation whose CLI is ready, for a new one."""
+        is_usual = agent == self._slots.spare_agent and limits is None
+        return self._slots.claim() if is_usual else None
+
+    def _join(self, spec: JobSpec, when: When) -> Join | None:
+        if not self._sessions.is_at_work(spec.conversation):
+            return None
+
+        async def join() -> SegmentEnd | None:
+            """Send the prompt into the turn, if there is money for it."""
+            if spec.budget is None:
+                return await self._sessions.join(spec, when)
+            if self._budgets.reserve(spec.budget, spec.id, usd_of(spec.limits)) != "reserved":
+                return None
+            end: SegmentEnd | None = None
+            try:
+                end = await self._sessions.join(spec, when)
+            finally:
+                self._budgets.settle(spec.budget, spec.id, cost_of(end))
+            return end
+
+        return join
+
+    def _check(
+        self,
+        conversation: object,
+        key: object,
+        agent: object,
+        priority: object,
+        limits: object,
+        when: object,
+    ) -> None:
+        checks.optional(checks.non_empty)("conversation", conversation)
+        checks.optional(checks.non_empty)("key", key)
+        if agent not in self.agents:
+            raise UsageError("agent", agent, f"an agent of this fleet: {', '.join(self.agents)}")
+        is_number = isinstance(priority, int) and not isinstance(priority, bool)
+        if not (is_number and LOWEST <= priority <= HIGHEST):  # type: ignore[operator]
+            raise UsageError("priority", priority, f"a whole number from {LOWEST} to {HIGHEST}")
+        _check_limits("limits", limits)
+        checks.one_of(*get_args(When))("when", when)
+
+    # Money
+
+    async def budget(self, name: str, *, usd: float, per: Per) -> None:
+        """Set what the jobs with `budget=name` may cost in a day, a month or ever.
+
+        What was spent before stays. A budget lasts as long as the fleet.
+        """
+        self._budgets.define(name, usd, per)
+        self._slots.scheduler.review(name)
+        self._slots.changed()
+
+    # What is so
+
+    def status(self) -> FleetStatus:
+        """Return what the fleet does now: jobs, slots, what is held and why."""
+        now = self._clock()
+        holds = self._queue.holds()
+        states = Counter(each.state for each in holds)
+        words = Counter(f"{each.state}: {each.words(now)}" for each in holds if each.why)
+        slots = self._slots.scheduler.table.counts()
+        return FleetStatus(
+            sent=self._queue.sent,
+            queued=states["queued"],
+            held=states["held"],
+            running=states["running"],
+            parked=states["parked"],
+            settled=self._queue.has_settled,
+            slots=slots.slots,
+            working=slots.working,
+            warm=slots.warm,
+            ready=slots.ready,
+            starting=slots.starting,
+            closing=slots.closing,
+            free=slots.free,
+            at_once=self._slots.scheduler.rate.limit,
+            is_draining=self._slots.scheduler.is_draining,
+            holds=MappingProxyType(words),
+            budgets=MappingProxyType(self._budgets.status()),
+        )
+
+
+def _checked_agents(given: object) -> Mapping[str, Agent]:
+    """Return the agents by name. Raises `UsageError`."""
+    agents: dict[str, Agent] = {}
+    if isinstance(given, Agent):
+        agents["default"] = given
+    elif isinstance(given, Mapping):
+        agents.update(given)
+    for name, agent in agents.items():
+        checks.non_empty("agents key", name)
+        if not isinstance(agent, Agent):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("agents", given, "an Agent, or a mapping of names to agents")
+        if not agent.options.persist_session:
+            allowed = "agents that save their conversations: a fleet closes and resumes them"
+            raise UsageError("persist_session", False, allowed)  # noqa: FBT003 - the value given
+    if not agents:
+        raise UsageError("agents", given, "an Agent, or a mapping of names to agents")
+    return MappingProxyType(agents)
+
+
+def _check_warm(warm: object, slots: int) -> None:
+    checks.whole("warm", warm)
+    if isinstance(warm, int) and warm >= slots:
+        raise UsageError("warm", warm, f"less than slots, which is {slots}")

@@ -1,0 +1,222 @@
+"""Segments on a store: one life of a CLI each, which any worker can continue.
+
+The conversation is opened with the store's inbox, so its turn is stored before it is sent, and its
+lease keeps other workers away. `send(key=)` continues the turn if it has begun before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from steersman import _json
+from steersman._json import JsonDict, JsonObject
+from steersman.errors import LimitReached, SessionInUse, SteersmanError, StoreError, UsageError
+from steersman.fleet.jobs import failed_result
+from steersman.fleet.ports import JobSpec, SegmentEnd
+from steersman.fleet.specs import limits_of, usd_of
+from steersman.fleet.turn_gate import TurnGate
+from steersman.journal.redaction import Redactor, secrets_in
+from steersman.journal.value_json import result_to_json
+from steersman.ports import DurableAsks
+
+if TYPE_CHECKING:
+    from steersman.agent import Agent, Prompt, Session, Turn
+    from steersman.journal.results import TurnResult
+    from steersman.options.keywords import OptionWords
+    from steersman.stores import PostgresStore, SqliteStore
+
+__all__ = ["StoreSegments", "segment"]
+
+log = logging.getLogger("steersman.fleet")
+
+AGAIN = 1.0
+"""Seconds until a segment is run again that could not begin."""
+NO_AGENT = 5.0
+LONGEST_HOLD = 60.0
+INTERRUPTING = 20.0
+UNDECIDED = frozenset({"lease_lost", "store", "session_in_use"})
+"""The codes of errors after which the turn has not ended: another segment continues it."""
+
+
+async def segment(agent: Agent, conversation: str, prompt: Prompt, *, key: str) -> TurnResult:
+    """Run one life of a CLI for a turn, in the activity of an engine of your own.
+
+    Calling it again with the same `key`, here or elsewhere, continues the turn, or returns its
+    result. If the agent's inbox is in a store, a turn that waits for a person ends as `parked`
+    after `Park(after=...)`: call it again when an ask of `waits_for` is answered. A cancellation
+    parks the turn, too; without a store it is interrupted.
+    """
+    async with agent.open(conversation) as session:
+        turn = await session.send(prompt, key=key)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if isinstance(session.options.inbox, DurableAsks):
+                with suppress(SteersmanError):
+                    await session.park()
+            raise
+
+
+class StoreSegments:
+    """Runs segments with the agents of this process, and remembers the sessions at work."""
+
+    def __init__(
+        self,
+        agents: Mapping[str, Agent],
+        store: SqliteStore | PostgresStore,
+        *,
+        lease: float,
+        park_after: float,
+        is_shared: bool,
+        gate: TurnGate,
+    ) -> None:
+        """With `is_shared`, workers are on several machines, so the store keeps conversations."""
+        self._agents = agents
+        self._store = store
+        self._lease = lease
+        self._park_after = park_after
+        self._is_shared = is_shared
+        self._gate = gate
+        self._sessions: dict[str, Session] = {}
+        self._begun = 0
+        """How many segments are past the gate."""
+        self._redactors: dict[str, Redactor] = {}
+        self._is_leaving = False
+
+    @property
+    def at_work(self) -> int:
+        """How many sessions are open."""
+        return len(self._sessions)
+
+    async def run(self, spec: JobSpec, number: int) -> SegmentEnd:
+        """Run one segment: the `Segment` of a worker."""
+        del number
+        agent = self._agents.get(spec.agent)
+        if agent is None:
+            why = f"no worker that has tried it has the agent {spec.agent!r}"
+            return SegmentEnd(state="again", why=why, after=NO_AGENT)
+        hold = self._gate.hold(self._begun)
+        if hold is not None:
+            after = AGAIN if hold.seconds is None else min(max(hold.seconds, AGAIN), LONGEST_HOLD)
+            return SegmentEnd(state="again", why=hold.words(time.time()), after=after)
+        self._begun += 1
+        try:
+            held = await self._reserve(spec)
+            return held if held is not None else await self._turn(agent, spec)
+        except (StoreError, SessionInUse) as error:
+            return SegmentEnd(state="again", why=error.what, after=AGAIN)
+        except SteersmanError as error:
+            return await self._settled(spec, failed_result(spec, error), 0.0)
+        finally:
+            self._begun -= 1
+
+    async def _turn(self, agent: Agent, spec: JobSpec) -> SegmentEnd:
+        session = await agent.open(spec.conversation, **self._words(agent, spec))
+        self._sessions[spec.id] = session
+        began = time.time()
+        session.on("message", lambda message: self._gate.heard(message, began, self._begun))
+        try:
+            turn = await session.send(spec.prompt, key=spec.key)
+            if self._is_leaving:
+                await session.park()
+            result = await self._result(session, turn)
+        finally:
+            self._sessions.pop(spec.id, None)
+            await session.aclose()
+        if result.outcome == "parked":
+            count = len(result.waits_for)
+            why = f"waits for {count} answer{'' if count == 1 else 's'}"
+            return SegmentEnd(state="parked", waits_for=result.waits_for, why=why if count else "")
+        if result.cause is not None and result.cause.code in UNDECIDED:
+            return SegmentEnd(state="again", why=result.cause.what, after=AGAIN)
+        found: JsonDict = _json.loads(self._redacted(spec.agent, result_to_json(result)))
+        return await self._settled(spec, found, result.cost_usd)
+
+    def _redacted(self, agent: str, line: bytes) -> bytes:
+        """Return a result without the secrets that the CLI was given: rows are read by others."""
+        if agent not in self._redactors:
+            options = self._agents[agent].options
+            given = (options.mcp_servers, options.settings, options.managed_settings)
+            self._redactors[agent] = Redactor(secrets_in({**os.environ, **options.env}, *given))
+        return self._redactors[agent].line(line)
+
+    async def _result(self, session: Session, turn: Turn) -> TurnResult:
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            # The job was cancelled: the turn ends before its session does.
+            stopping = asyncio.ensure_future(session.interrupt(turn=turn))
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([stopping], timeout=INTERRUPTING)
+            raise
+
+    def _words(self, agent: Agent, spec: JobSpec) -> OptionWords:
+        options = agent.options
+        after = self._park_after if options.park.after is None else options.park.after
+        words: OptionWords = {
+            "inbox": self._store.inbox(),
+            "park": replace(options.park, after=after, lease=self._lease),
+            "sinks": (*options.sinks, self._store.sink(spec.conversation)),
+            # The last worker may have ended without giving the conversation back.
+            "wait": max(options.wait, self._lease + AGAIN),
+        }
+        if self._is_shared and options.session_store is None:
+            words["session_store"] = self._store
+        if spec.limits is not None:
+            words["limits"] = limits_of(spec.limits)
+        return words
+
+    # Money
+
+    async def _reserve(self, spec: JobSpec) -> SegmentEnd | None:
+        """Reserve what the turn may cost. Returns how the segment ends if there is not enough."""
+        if spec.budget is None:
+            return None
+        fleet = self._store.inbox().fleet
+        match await fleet.reserve(spec.budget, spec.id, usd_of(spec.limits)):
+            case "reserved":
+                return None
+            case "wait":
+                why = f"budget {spec.budget!r}: other turns have reserved what is left"
+                return SegmentEnd(state="again", why=why, after=AGAIN)
+            case "unknown":
+                error: SteersmanError = UsageError("budget", spec.budget, "a budget of this store")
+            case "out":
+                error = await self._out(spec.budget)
+        return SegmentEnd(state="settled", result=failed_result(spec, error))
+
+    async def _out(self, name: str) -> LimitReached:
+        known = {each.name: each for each in await self._store.inbox().fleet.budgets()}
+        budget = known[name]
+        return LimitReached("budget", "usd", budget.spent, budget.usd)
+
+    async def _settled(self, spec: JobSpec, result: JsonObject, cost: float) -> SegmentEnd:
+        if spec.budget is not None:
+            await self.release(spec, cost)
+        return SegmentEnd(state="settled", result=result)
+
+    async def release(self, spec: JobSpec, cost: float = 0.0) -> None:
+        """Replace what a job has reserved by its cost; only the first call counts."""
+        if spec.budget is None:
+            return
+        try:
+            await self._store.inbox().fleet.settle(spec.id, cost)
+        except StoreError as error:
+            log.warning("what the job %s has reserved stays so: %s", spec.id, error)
+
+    # The end of the worker
+
+    async def park_all(self) -> None:
+        """Park every session: its turn ends as parked, and another worker continues it."""
+        self._is_leaving = True
+        parking = [each.park() for each in tuple(self._sessions.values())]
+        for found in await asyncio.gather(*parking, return_exceptions=True):
+            if isinstance(found, BaseException):
+                log.warning("a session could not be parked: %s", found)

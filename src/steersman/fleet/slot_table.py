@@ -1,0 +1,106 @@
+"""What each slot is used for: sessions at work, warm, started ahead, and being closed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from steersman.fleet.orders import ConversationState, SessionState, SlotCounts
+
+__all__ = ["SlotTable"]
+
+
+class SlotTable:
+    """The conversations that have a session: at most as many as there are slots."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.sessions: dict[str, ConversationState] = {}
+        self.preparing = 0
+        """How many sessions are being started ahead."""
+        self._counts: Counter[SessionState] = Counter()
+
+    def set(self, conversation: ConversationState, state: SessionState) -> None:
+        """Change what the session of a conversation does."""
+        self._counts[conversation.session] -= 1
+        conversation.session = state
+        self._counts[state] += 1
+        if state == "none":
+            self.sessions.pop(conversation.name, None)
+        else:
+            self.sessions[conversation.name] = conversation
+        if state == "working":
+            # Its next turn takes a place behind those that wait now.
+            conversation.ticket = 0
+
+    @property
+    def working(self) -> int:
+        """How many turns run."""
+        return self._counts["working"]
+
+    @property
+    def busy(self) -> int:
+        """How many turns run and do not wait for a person."""
+        return self.working - len(self.waiting())
+
+    @property
+    def closing(self) -> int:
+        """How many sessions are being closed or parked."""
+        return self._counts["closing"]
+
+    @property
+    def spares(self) -> int:
+        """How many sessions wait for a conversation to come."""
+        return sum(each.is_spare for each in self.sessions.values())
+
+    @property
+    def free(self) -> int:
+        """How many slots are not used."""
+        return self.slots - len(self.sessions) - self.preparing
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether all slots are free."""
+        return not (self.sessions or self.preparing)
+
+    @property
+    def has_background(self) -> bool:
+        """Whether a warm session has work of its own."""
+        return any(each.has_background for each in self.sessions.values())
+
+    def in_state(self, state: SessionState) -> list[ConversationState]:
+        """Return the conversations whose session is in a state."""
+        return [each for each in self.sessions.values() if each.session == state]
+
+    def waiting(self) -> list[ConversationState]:
+        """Return the conversations whose turn waits only for a person, and could be parked."""
+        return [each for each in self.in_state("working") if each.waits_since is not None]
+
+    def counts(self) -> SlotCounts:
+        """Return what the slots are used for."""
+        spares = self.spares
+        return SlotCounts(
+            self.slots,
+            self.working,
+            self._counts["warm"] - spares,
+            spares,
+            self.preparing,
+            self.closing,
+            self.free,
+        )
+
+    def least_missed(self) -> ConversationState | None:
+        """Return the session to give up first; None if all are at work."""
+        warm = self.in_state("warm")
+        if warm:
+            return min(warm, key=_missed_last)
+        return min(self.waiting(), key=lambda each: each.waits_since or 0.0, default=None)
+
+
+def _missed_last(session: ConversationState) -> tuple[int, float]:
+    """Sort sessions by how little they are missed: those used last, or with work, come last."""
+    if session.is_spare:
+        return 0, session.since
+    if session.has_background:
+        return 3, session.since
+    # One with turns that wait is closed only if all have; then the one whose turn is farthest.
+    return (2, -session.ticket) if session.turns else (1, session.since)

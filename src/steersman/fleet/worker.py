@@ -1,0 +1,227 @@
+"""A worker of a fleet: a process that runs jobs of a store, and takes over those of dead workers.
+
+Its lease is a row in the store. A worker that cannot renew it stops, because others have its jobs
+then. What it wrote late counts for nothing: the engine and the leases of conversations see to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import secrets
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, aclosing, suppress
+from typing import TYPE_CHECKING
+
+from steersman.errors import LeaseLost, StoreError
+from steersman.fleet._dbos.engine import DbosEngine
+from steersman.fleet._dbos.places import Place
+from steersman.fleet._dbos.runner import Rhythm
+from steersman.fleet.governor import Governor
+from steersman.fleet.jobs import answered
+from steersman.fleet.ports import job_id
+from steersman.fleet.segments import StoreSegments
+from steersman.fleet.turn_gate import TurnGate
+from steersman.inbox.fleet_rows import WorkerRow
+
+if TYPE_CHECKING:
+    from steersman.agent import Agent
+    from steersman.inbox.fleet_work import StoredFleet
+    from steersman.ports import Conversation
+    from steersman.stores import PostgresStore, SqliteStore
+
+__all__ = ["Worker", "worker_name"]
+
+log = logging.getLogger("steersman.fleet")
+
+LEASE = 15.0
+"""Seconds after which the jobs of a worker that was killed are given to others."""
+STARTING = 60.0
+"""The first lease: the event loop stands still while the engine prepares its tables."""
+LOOKS = 1.0
+"""Seconds between two looks for dead workers, at most."""
+FULL_LOOK = 60.0
+"""Seconds between two looks at all jobs for workers that have no row."""
+FORGOTTEN = 3600.0
+"""Seconds after which the row of a dead worker is removed."""
+PARKING = 15.0
+"""Seconds that sessions have to park at the end."""
+
+
+def worker_name() -> str:
+    """Return a name that no other worker has: two with one name would take each other's jobs."""
+    return f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+class Worker:
+    """Runs jobs of a store until it is drained. There is one in a process."""
+
+    def __init__(  # noqa: PLR0913 - each is an option of the command
+        self,
+        place: Place,
+        agents: Mapping[str, Agent],
+        *,
+        slots: int = 4,
+        lease: float = LEASE,
+        park_after: float = 1.0,
+        drain_timeout: float = 30.0,
+        governor: Governor | None = None,
+        rhythm: Rhythm | None = None,
+    ) -> None:
+        self.name = worker_name()
+        self._place = place
+        self._agents = agents
+        self._slots = slots
+        self._lease = lease
+        self._park_after = park_after
+        self._governor = governor
+        self._rhythm = rhythm
+        self._drain = asyncio.Event()
+        self._timeout = drain_timeout
+        self.is_ready = asyncio.Event()
+        """Set once it takes jobs."""
+
+    def drain(self) -> None:
+        """Take no more jobs; turns at work finish, or are parked after `drain_timeout` seconds."""
+        self._drain.set()
+
+    async def run(self) -> None:
+        """Work until it is drained.
+
+        Raises `LeaseLost` if other workers have its jobs now: then the process must end at once.
+        """
+        async with AsyncExitStack() as stack:
+            store: SqliteStore | PostgresStore = self._place.store()
+            stack.push_async_callback(store.aclose)
+            fleet = store.inbox().fleet
+            row = WorkerRow(
+                self.name, platform.node(), os.getpid(), self._slots, tuple(self._agents)
+            )
+            await fleet.join(row, max(self._lease, STARTING))
+            segments = StoreSegments(
+                self._agents,
+                store,
+                lease=self._lease,
+                park_after=self._park_after,
+                is_shared=self._place.path is None,
+                gate=TurnGate(self._slots, self._governor),
+            )
+            engine = await stack.enter_async_context(DbosEngine(self._place))
+            try:
+                await self._work(engine, segments, store)
+            except LeaseLost:
+                # Nothing is closed: what the engine would write now belongs to other workers.
+                stack.pop_all()
+                raise
+            await engine.recover(self.name)
+            await fleet.leave(self.name)
+
+    async def _work(
+        self, engine: DbosEngine, segments: StoreSegments, store: SqliteStore | PostgresStore
+    ) -> None:
+        fleet = store.inbox().fleet
+        await engine.start(
+            segments.run,
+            worker=self.name,
+            slots=self._slots,
+            rhythm=self._rhythm,
+            ended=segments.release,
+        )
+        renewing = asyncio.Task(self._renew(fleet))
+        others: list[asyncio.Task[None]] = []
+        try:
+            others += [
+                asyncio.Task(self._take_over(engine, fleet)),
+                asyncio.Task(_signal_answers(engine, store)),
+            ]
+            self.is_ready.set()
+            drained = asyncio.Task(self._drained(engine, segments))
+            others.append(drained)
+            await asyncio.wait({renewing, drained}, return_when=asyncio.FIRST_COMPLETED)
+            if renewing.done():
+                renewing.result()
+            await drained
+        finally:
+            for task in (*others, renewing):
+                task.cancel()
+            await asyncio.gather(*others, renewing, return_exceptions=True)
+
+    async def _renew(self, fleet: StoredFleet) -> None:
+        """Renew the lease until it is lost, which raises `LeaseLost`."""
+        until = time.monotonic() + self._lease
+        while True:
+            begun = time.monotonic()
+            try:
+                async with asyncio.timeout(max(0.01, until - begun)):
+                    state = await fleet.renew(self.name, self._lease)
+            except (StoreError, TimeoutError) as error:
+                log.warning("the lease of this worker cannot be renewed: %s", error)
+                state = "unknown"
+            else:
+                until = begun + self._lease
+            if state is None or time.monotonic() >= until:
+                raise LeaseLost(self.name, "the worker could not renew it in time")
+            if state == "asked":
+                self.drain()
+            await asyncio.sleep(self._lease / 3)
+
+    async def _drained(self, engine: DbosEngine, segments: StoreSegments) -> None:
+        """Wait until a drain was asked for, and carry it out."""
+        await self._drain.wait()
+        runner = engine.runner
+        runner.stop_taking()
+        running = list(runner.segments.values())
+        if running and self._timeout > 0:
+            await asyncio.wait(running, timeout=self._timeout)
+        await segments.park_all()
+        # One that has just been taken is parked by itself.
+        if running := list(runner.segments.values()):
+            await asyncio.wait(running, timeout=PARKING)
+        await runner.written(PARKING)
+        # A look at the queues that had begun may still take something.
+        await asyncio.sleep(2 * runner.rhythm.queue)
+        # The code of the jobs goes on elsewhere.
+        await engine.recover(self.name)
+
+    async def _take_over(self, engine: DbosEngine, fleet: StoredFleet) -> None:
+        """Give the jobs of dead workers to others, until none names them."""
+        looked = 0.0
+        while True:
+            with suppress(StoreError):
+                workers = await fleet.workers()
+                alive = {each.worker for each in workers if each.is_alive}
+                dead = {each.worker for each in workers if not each.is_alive}
+                if time.monotonic() - looked > FULL_LOOK or not looked:
+                    dead |= set(await engine.workers()) - alive
+                    looked = time.monotonic()
+                for name in dead - {self.name}:
+                    if count := await engine.recover(name):
+                        log.warning("took over %d jobs and segments of %s", count, name)
+                for each in workers:
+                    if each.left < -FORGOTTEN:
+                        await fleet.leave(each.worker)
+            await asyncio.sleep(min(LOOKS, self._lease / 4))
+
+
+async def _signal_answers(engine: DbosEngine, store: SqliteStore | PostgresStore) -> None:
+    """Signal the jobs whose asks were answered, by whomever, while no session waits."""
+    async with aclosing(store.ready()) as ready:
+        async for conversation in ready:
+            with suppress(StoreError):
+                await _signal(engine, store, conversation)
+
+
+async def _signal(
+    engine: DbosEngine, store: SqliteStore | PostgresStore, conversation: Conversation
+) -> None:
+    work = store.inbox().work
+    for turn in conversation.turns:
+        if turn.key is None:
+            continue
+        id_ = job_id(conversation.key, turn.key)
+        for ask in await work.asks_of(conversation.session, turn.uuid):
+            if ask.state != "open" and await engine.get(id_) is not None:
+                await engine.signal(id_, answered(ask.id), once=ask.id)

@@ -1,0 +1,206 @@
+"""The tables of a fleet: what is read and written, for every database that knows SQL.
+
+All writes of budgets take the next change number first, so they wait for each other, and what is
+read before a write is still true when it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from steersman.inbox.fleet_rows import Reserved, StoredBudget, WorkerRow
+from steersman.stores.databases import AskDatabase, Run
+from steersman.stores.plain_text import from_plain, to_plain
+
+__all__ = ["FleetTable", "period_of"]
+
+WORKERS = (
+    "SELECT worker, machine, pid, slots, agents, state, started, lease_until - :now"
+    " FROM steersman_workers ORDER BY started, worker"
+)
+JOIN = (
+    "INSERT INTO steersman_workers (worker, machine, pid, slots, agents, state, started,"
+    " lease_until) VALUES (?, ?, ?, ?, ?, ?, :now, :now + ?) ON CONFLICT DO NOTHING"
+)
+RENEW = (
+    "UPDATE steersman_workers SET lease_until = :now + ? WHERE worker = ? AND lease_until > :now"
+)
+LEASED = "SELECT state FROM steersman_workers WHERE worker = ? AND lease_until > :now"
+BUDGET = "SELECT usd, per, turns, cost FROM steersman_budgets WHERE name = ?"
+SPENDING = "SELECT spent, reserved FROM steersman_spendings WHERE budget = ? AND period = ?"
+BEGIN_PERIOD = (
+    "INSERT INTO steersman_spendings (budget, period) VALUES (?, ?) ON CONFLICT DO NOTHING"
+)
+
+
+def period_of(per: str, now: float) -> str:
+    """Return the name of the period that a time is in, such as `2026-11-16`; in UTC."""
+    if per == "ever":
+        return ""
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d" if per == "day" else "%Y-%m")
+
+
+class FleetTable:
+    """The port `FleetRows` over a database."""
+
+    def __init__(self, database: AskDatabase) -> None:
+        self._database = database
+
+    async def join(self, worker: WorkerRow, seconds: float) -> None:
+        """Add a worker, with a lease for `seconds`."""
+        values = (
+            *(to_plain(worker.worker), to_plain(worker.machine), worker.pid, worker.slots),
+            *(to_plain("\n".join(worker.agents)), worker.state, seconds),
+        )
+
+        async def work(run: Run) -> None:
+            await run(JOIN, *values)
+
+        await self._database.write(work, is_vital=False)
+
+    async def renew(self, worker: str, seconds: float) -> str | None:
+        """Have the lease for `seconds` from now on. Returns the state; None if it is lost."""
+
+        async def work(run: Run) -> str | None:
+            await run(RENEW, seconds, to_plain(worker))
+            found = await run(LEASED, to_plain(worker))
+            return found[0][0] if found else None
+
+        return await self._database.write(work, is_vital=False)
+
+    async def set_state(self, worker: str | None, state: str) -> int:
+        """Set the state of a worker that is alive, or of all; returns of how many."""
+
+        async def work(run: Run) -> int:
+            await self._database.next_change(run)
+            rows = [_worker(each) for each in await run(WORKERS)]
+            named = [
+                each.worker for each in rows if each.is_alive and worker in (None, each.worker)
+            ]
+            for each in named:
+                await run(
+                    "UPDATE steersman_workers SET state = ? WHERE worker = ?",
+                    *(state, to_plain(each)),
+                )
+            return len(named)
+
+        return await self._database.write(work, is_vital=False)
+
+    async def leave(self, worker: str) -> None:
+        """Remove a worker."""
+
+        async def work(run: Run) -> None:
+            await run("DELETE FROM steersman_workers WHERE worker = ?", to_plain(worker))
+
+        await self._database.write(work, is_vital=False)
+
+    async def workers(self) -> Sequence[WorkerRow]:
+        """Return all workers, also those whose lease has ended."""
+
+        async def work(run: Run) -> list[WorkerRow]:
+            return [_worker(each) for each in await run(WORKERS)]
+
+        return await self._database.read(work)
+
+    async def define(self, name: str, usd: float, per: str) -> None:
+        """Add a budget, or change one; what it has spent stays."""
+
+        async def work(run: Run) -> None:
+            await self._database.next_change(run)
+            await run(
+                "INSERT INTO steersman_budgets (name, usd, per) VALUES (?, ?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET usd = excluded.usd, per = excluded.per",
+                *(to_plain(name), usd, per),
+            )
+
+        await self._database.write(work, is_vital=True)
+
+    async def budgets(self) -> Sequence[StoredBudget]:
+        """Return what each budget has left in this period."""
+
+        async def work(run: Run) -> list[StoredBudget]:
+            now = await _now(run)
+            found: list[StoredBudget] = []
+            for name, usd, per in await run(
+                "SELECT name, usd, per FROM steersman_budgets ORDER BY name"
+            ):
+                used = await run(SPENDING, name, period_of(per, now))
+                spent, reserved = used[0] if used else (0.0, 0.0)
+                found.append(StoredBudget(from_plain(name), usd, per, spent, reserved))
+            return found
+
+        return await self._database.read(work)
+
+    async def reserve(self, name: str, job: str, usd: float | None) -> Reserved:
+        """Reserve for a turn; without `usd`, the mean of past turns. A job reserves once."""
+
+        async def work(run: Run) -> Reserved:
+            await self._database.next_change(run)
+            if await run("SELECT 1 FROM steersman_reservations WHERE job = ?", job):
+                return "reserved"
+            known = await run(BUDGET, to_plain(name))
+            if not known:
+                return "unknown"
+            ((limit, per, turns, cost),) = known
+            wanted = usd if usd is not None else (cost / turns if turns else 0.0)
+            period = period_of(per, await _now(run))
+            await run(BEGIN_PERIOD, to_plain(name), period)
+            ((spent, reserved),) = await run(SPENDING, to_plain(name), period)
+            if spent + reserved + wanted > limit or spent + reserved >= limit:
+                return "wait" if reserved > 0 and spent + wanted <= limit else "out"
+            await run(
+                "INSERT INTO steersman_reservations (job, budget, period, usd) VALUES (?, ?, ?, ?)",
+                *(job, to_plain(name), period, wanted),
+            )
+            await _spend(run, to_plain(name), period, 0.0, wanted)
+            return "reserved"
+
+        return await self._database.write(work, is_vital=True)
+
+    async def settle(self, job: str, cost: float) -> bool:
+        """Replace what a job has reserved by what it has cost. Returns False the second time."""
+
+        async def work(run: Run) -> bool:
+            await self._database.next_change(run)
+            found = await run(
+                "SELECT budget, period, usd FROM steersman_reservations"
+                " WHERE job = ? AND cost IS NULL",
+                job,
+            )
+            if not found:
+                return False
+            ((budget, period, usd),) = found
+            await run("UPDATE steersman_reservations SET cost = ? WHERE job = ?", cost, job)
+            await _spend(run, budget, period, cost, -usd)
+            if cost > 0:
+                await run(
+                    "UPDATE steersman_budgets SET turns = turns + 1, cost = cost + ?"
+                    " WHERE name = ?",
+                    *(cost, budget),
+                )
+            return True
+
+        return await self._database.write(work, is_vital=True)
+
+
+async def _spend(run: Run, budget: str, period: str, spent: float, reserved: float) -> None:
+    await run(
+        "UPDATE steersman_spendings SET spent = spent + ?, reserved = reserved + ?"
+        " WHERE budget = ? AND period = ?",
+        *(spent, reserved, budget, period),
+    )
+
+
+async def _now(run: Run) -> float:
+    ((now,),) = await run("SELECT :now")
+    return float(now)
+
+
+def _worker(found: Sequence[Any]) -> WorkerRow:
+    worker, machine, pid, slots, agents, state, started, left = found
+    names = tuple(each for each in from_plain(agents).split("\n") if each)
+    return WorkerRow(
+        from_plain(worker), from_plain(machine), pid, slots, names, state, started, left
+    )
