@@ -176,6 +176,7 @@ class Storm:
         self.log: list[tuple[float, int]] = []
         """Times of settled turns, and how many are at work."""
         self.at_work = 0
+        self.timers: dict[Scheduler, float] = {}
 
     def rate(self, now: float) -> float:
         """Return the turns per second that the API takes now."""
@@ -206,8 +207,9 @@ class Storm:
                 worker.forget(name)
                 break
         at = worker.rate.changes_at(now)
-        if at is not None:
-            self.events.at(at, lambda: self.feed(worker))
+        if at is not None and self.timers.get(worker) != at:
+            self.timers[worker] = at
+            self.events.at(at, partial(self.feed, worker))
 
     def _room(self, worker: Scheduler) -> bool:
         now = self.events.now

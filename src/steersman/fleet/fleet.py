@@ -47,7 +47,7 @@ class Fleet:
     process, start workers on the store and send with `FleetClient`.
     """
 
-    def __init__(  # noqa: PLR0913 - one for each thing that may be set
+    def __init__(
         self,
         agents: Agent | Mapping[str, Agent],
         *,

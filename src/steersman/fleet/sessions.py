@@ -227,7 +227,8 @@ class FleetSessions:
         """Start a session for a conversation to come, and return its name: its session id."""
         name = str(uuid.uuid4())
         words = self._words(self.agents[agent])
-        session = await self.agents[agent].start(session_id=name, **words)
+        words["session_id"] = name
+        session = await self.agents[agent].start(**words)
         self._keep(name, session, agent, repr(None))
         return name
 
