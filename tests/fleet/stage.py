@@ -9,15 +9,15 @@ import re
 import sys
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Self
 
 from steersman import Agent
+from steersman.fleet import FleetClient, Job
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, call, say, stall
 
-__all__ = ["Payer", "Stage", "worker_of"]
+__all__ = ["Payer", "Stage", "Workers"]
 
 AGENT = """\
 import json
@@ -36,9 +36,7 @@ class Payer(Script):
     So a line is written twice only if a prompt or a call was doubled without the model.
     """
 
-    def __init__(
-        self, paid: Path, *, tool: str = "Bash", slow: float = 0.0, tool_takes: float = 0.0
-    ) -> None:
+    def __init__(self, paid: Path, *, slow: float = 0.0, tool_takes: float = 0.0) -> None:
         super().__init__()
         self.paid = paid
         self.asked: Counter[str] = Counter()
@@ -86,33 +84,76 @@ class Stage:
         (folder / "options.json").write_text(json.dumps(given))
         (folder / "fleet_agent.py").write_text(AGENT)
 
-    @asynccontextmanager
-    async def worker(
-        self, *more: str, lease: float = 3.0, slots: int = 2
-    ) -> AsyncGenerator[asyncio.subprocess.Process]:
-        """A worker that takes jobs; it is killed in the end, if it has not exited."""
+    async def start(self, *more: str, lease: float, slots: int) -> asyncio.subprocess.Process:
+        """Start a worker, and return it once it takes jobs."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "steersman.cli", "fleet", "worker", "--create"),
             *("--agent", "fleet_agent:agent", "--lease", str(lease), "--slots", str(slots)),
             *more,
             cwd=self.folder,
-            env={"PATH": os.environ["PATH"], "STEERSMAN_STORE": self.url},
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+                "STEERSMAN_STORE": self.url,
+            },
             stdout=asyncio.subprocess.PIPE,
         )
+        assert process.stdout is not None
         try:
-            assert process.stdout is not None
             first = await process.stdout.readline()
             assert first.startswith(b"worker "), first
-            yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
+        except BaseException:
+            await _kill(process)
+            raise
+        return process
 
 
-def worker_of(process: asyncio.subprocess.Process, named: str) -> bool:
-    """Whether a worker's name is that of a process."""
-    return f"-{process.pid}-" in named
+class Workers:
+    """The workers of a test; what has not exited in the end is killed."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.all: list[asyncio.subprocess.Process] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        for each in self.all:
+            await _kill(each)
+
+    async def start(self, count: int, *more: str, lease: float = 3.0, slots: int = 2) -> None:
+        """Start workers, and return once they take jobs."""
+        starts = [self._stage.start(*more, lease=lease, slots=slots) for _ in range(count)]
+        self.all += await asyncio.gather(*starts)
+
+    async def owner(self, client: FleetClient, job: Job) -> asyncio.subprocess.Process:
+        """The worker that runs a job."""
+        (row,) = await client.jobs(conversation=job.conversation)
+        (found,) = [each for each in self.all if f"-{each.pid}-" in row.worker]
+        return found
+
+    async def kill_owner(self, client: FleetClient, job: Job) -> bool:
+        """Kill the worker that runs a job, and return whether there was one."""
+        found = await self.owner(client, job)
+        found.kill()
+        return True
+
+    def kill(self) -> None:
+        """Kill all."""
+        for each in self.all:
+            each.kill()
+
+    async def end(self) -> None:
+        """Drain those that are alive, and wait until they have exited."""
+        alive = [each for each in self.all if each.returncode is None]
+        for each in alive:
+            each.terminate()
+        for each in alive:
+            await each.wait()
 
 
-Until = Callable[[Callable[[], bool]], object]
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()
+    await process.wait()

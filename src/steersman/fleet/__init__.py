@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from steersman.fleet.governor import Governor
     from steersman.fleet.job import Job, JobSource
     from steersman.fleet.ports import Engine, JobState
+    from steersman.fleet.segments import segment
     from steersman.fleet.status import Drained, FleetStatus
 else:
     __getattr__, __dir__ = by_name(
@@ -26,6 +27,7 @@ else:
             "fleet.governor": ("Governor",),
             "fleet.job": ("Job", "JobSource"),
             "fleet.ports": ("Engine", "JobState"),
+            "fleet.segments": ("segment",),
             "fleet.status": ("Drained", "FleetStatus"),
         },
         below="steersman",
@@ -46,4 +48,5 @@ __all__ = [
     "Per",
     "PoisonedJob",
     "StoreStatus",
+    "segment",
 ]

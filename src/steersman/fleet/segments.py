@@ -8,33 +8,60 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from steersman._json import JsonObject
+from steersman import _json
+from steersman._json import JsonDict, JsonObject
 from steersman.errors import LimitReached, SessionInUse, SteersmanError, StoreError, UsageError
 from steersman.fleet.jobs import failed_result
 from steersman.fleet.ports import JobSpec, SegmentEnd
-from steersman.fleet.specs import limits_of, result_json, usd_of
+from steersman.fleet.specs import limits_of, usd_of
+from steersman.fleet.turn_gate import TurnGate
+from steersman.journal.redaction import Redactor, secrets_in
+from steersman.journal.value_json import result_to_json
+from steersman.ports import DurableAsks
 
 if TYPE_CHECKING:
-    from steersman.agent import Agent, Session, Turn
+    from steersman.agent import Agent, Prompt, Session, Turn
     from steersman.journal.results import TurnResult
     from steersman.options.keywords import OptionWords
     from steersman.stores import PostgresStore, SqliteStore
 
-__all__ = ["StoreSegments"]
+__all__ = ["StoreSegments", "segment"]
 
 log = logging.getLogger("steersman.fleet")
 
 AGAIN = 1.0
 """Seconds until a segment is run again that could not begin."""
 NO_AGENT = 5.0
+LONGEST_HOLD = 60.0
 INTERRUPTING = 20.0
 UNDECIDED = frozenset({"lease_lost", "store", "session_in_use"})
 """The codes of errors after which the turn has not ended: another segment continues it."""
+
+
+async def segment(agent: Agent, conversation: str, prompt: Prompt, *, key: str) -> TurnResult:
+    """Run one life of a CLI for a turn, in the activity of an engine of your own.
+
+    Calling it again with the same `key`, here or elsewhere, continues the turn, or returns its
+    result. If the agent's inbox is in a store, a turn that waits for a person ends as `parked`
+    after `Park(after=...)`: call it again when an ask of `waits_for` is answered. A cancellation
+    parks the turn, too; without a store it is interrupted.
+    """
+    async with agent.open(conversation) as session:
+        turn = await session.send(prompt, key=key)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if isinstance(session.options.inbox, DurableAsks):
+                with suppress(SteersmanError):
+                    await session.park()
+            raise
 
 
 class StoreSegments:
@@ -48,6 +75,7 @@ class StoreSegments:
         lease: float,
         park_after: float,
         is_shared: bool,
+        gate: TurnGate,
     ) -> None:
         """With `is_shared`, workers are on several machines, so the store keeps conversations."""
         self._agents = agents
@@ -55,7 +83,11 @@ class StoreSegments:
         self._lease = lease
         self._park_after = park_after
         self._is_shared = is_shared
+        self._gate = gate
         self._sessions: dict[str, Session] = {}
+        self._begun = 0
+        """How many segments are past the gate."""
+        self._redactors: dict[str, Redactor] = {}
         self._is_leaving = False
 
     @property
@@ -70,19 +102,26 @@ class StoreSegments:
         if agent is None:
             why = f"no worker that has tried it has the agent {spec.agent!r}"
             return SegmentEnd(state="again", why=why, after=NO_AGENT)
+        hold = self._gate.hold(self._begun)
+        if hold is not None:
+            after = AGAIN if hold.seconds is None else min(max(hold.seconds, AGAIN), LONGEST_HOLD)
+            return SegmentEnd(state="again", why=hold.words(time.time()), after=after)
+        self._begun += 1
         try:
             held = await self._reserve(spec)
-            if held is not None:
-                return held
-            return await self._turn(agent, spec)
+            return held if held is not None else await self._turn(agent, spec)
         except (StoreError, SessionInUse) as error:
             return SegmentEnd(state="again", why=error.what, after=AGAIN)
         except SteersmanError as error:
             return await self._settled(spec, failed_result(spec, error), 0.0)
+        finally:
+            self._begun -= 1
 
     async def _turn(self, agent: Agent, spec: JobSpec) -> SegmentEnd:
         session = await agent.open(spec.conversation, **self._words(agent, spec))
         self._sessions[spec.id] = session
+        began = time.time()
+        session.on("message", lambda message: self._gate.heard(message, began, self._begun))
         try:
             turn = await session.send(spec.prompt, key=spec.key)
             if self._is_leaving:
@@ -97,7 +136,16 @@ class StoreSegments:
             return SegmentEnd(state="parked", waits_for=result.waits_for, why=why if count else "")
         if result.cause is not None and result.cause.code in UNDECIDED:
             return SegmentEnd(state="again", why=result.cause.what, after=AGAIN)
-        return await self._settled(spec, result_json(result), result.cost_usd)
+        found: JsonDict = _json.loads(self._redacted(spec.agent, result_to_json(result)))
+        return await self._settled(spec, found, result.cost_usd)
+
+    def _redacted(self, agent: str, line: bytes) -> bytes:
+        """Return a result without the secrets that the CLI was given: rows are read by others."""
+        if agent not in self._redactors:
+            options = self._agents[agent].options
+            given = (options.mcp_servers, options.settings, options.managed_settings)
+            self._redactors[agent] = Redactor(secrets_in({**os.environ, **options.env}, *given))
+        return self._redactors[agent].line(line)
 
     async def _result(self, session: Session, turn: Turn) -> TurnResult:
         try:

@@ -20,9 +20,11 @@ from steersman.errors import LeaseLost, StoreError
 from steersman.fleet._dbos.engine import DbosEngine
 from steersman.fleet._dbos.places import Place
 from steersman.fleet._dbos.runner import Rhythm
+from steersman.fleet.governor import Governor
 from steersman.fleet.jobs import answered
 from steersman.fleet.ports import job_id
 from steersman.fleet.segments import StoreSegments
+from steersman.fleet.turn_gate import TurnGate
 from steersman.inbox.fleet_rows import WorkerRow
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def worker_name() -> str:
 class Worker:
     """Runs jobs of a store until it is drained. There is one in a process."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is an option of the command
         self,
         place: Place,
         agents: Mapping[str, Agent],
@@ -66,6 +68,7 @@ class Worker:
         lease: float = LEASE,
         park_after: float = 1.0,
         drain_timeout: float = 30.0,
+        governor: Governor | None = None,
         rhythm: Rhythm | None = None,
     ) -> None:
         self.name = worker_name()
@@ -74,6 +77,7 @@ class Worker:
         self._slots = slots
         self._lease = lease
         self._park_after = park_after
+        self._governor = governor
         self._rhythm = rhythm
         self._drain = asyncio.Event()
         self._timeout = drain_timeout
@@ -103,6 +107,7 @@ class Worker:
                 lease=self._lease,
                 park_after=self._park_after,
                 is_shared=self._place.path is None,
+                gate=TurnGate(self._slots, self._governor),
             )
             engine = await stack.enter_async_context(DbosEngine(self._place))
             try:

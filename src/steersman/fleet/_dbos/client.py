@@ -68,12 +68,11 @@ class DbosJobs:
         known = await self.get(spec.id)
         if known is None:
             place = await self._place_in_line(spec.conversation)
-            await self._call(
-                lambda client: client.enqueue(_options(spec, place), spec_to_json(spec))
-            )
+            if await self._call(lambda client: _enqueue(client, spec, place)):
+                return JobRow(spec=spec, state="queued", created=time.time())
+            # Another process has sent it at the same time.
             known = await self.get(spec.id)
-            assert known is not None
-        if known.spec != spec:
+        if known is None or known.spec != spec:
             raise KeyTaken(spec.key)
         return known
 
@@ -192,12 +191,21 @@ def _client(place: Place) -> DBOSClient:
     return made
 
 
-def _options(spec: JobSpec, place: int) -> Any:
-    return {
+def _enqueue(client: DBOSClient, spec: JobSpec, place: int) -> bool:
+    """Store a job. Returns False if there is one of its id."""
+    from dbos._error import DBOSWorkflowIDInUseError  # noqa: PLC0415 - loaded with the client
+
+    options: Any = {
         "workflow_name": JOB,
         "queue_name": JOBS,
         "workflow_id": spec.id,
         "app_version": VERSION,
         "queue_partition_key": conversation_prefix(spec.conversation),
         "priority": place,
+        "workflow_id_reuse_policy": "reject",
     }
+    try:
+        client.enqueue(options, spec_to_json(spec))
+    except DBOSWorkflowIDInUseError:
+        return False
+    return True

@@ -65,8 +65,7 @@ def job_of(segment: str) -> str:
 
 def row_of(found: WorkflowStatus, segments: Mapping[str, WorkflowStatus]) -> JobRow:
     """Return a job as a row. `segments` are the open segments, by the ids of their jobs."""
-    given = (found.input or {"args": ({},)})["args"][0]
-    spec = spec_from_json({"conversation": "", "prompt": None, "key": "", **given})
+    spec = _spec_of(found)
     segment = segments.get(found.workflow_id)
     said = found.attributes or {}
     state, why = _state(found.status, segment, said)
@@ -79,6 +78,14 @@ def row_of(found: WorkflowStatus, segments: Mapping[str, WorkflowStatus]) -> Job
         worker=_worker(found, segment) if state != "settled" else "",
         created=(found.created_at or 0) / 1000,
     )
+
+
+def _spec_of(found: WorkflowStatus) -> JobSpec:
+    given: Any = found.input
+    # A row that is no job of ours must not hide the others.
+    fields = given["args"][0] if isinstance(given, dict) and given.get("args") else {}
+    plain = fields if isinstance(fields, dict) else {}
+    return spec_from_json({"conversation": "", "prompt": None, "key": found.workflow_id, **plain})
 
 
 def _state(

@@ -30,6 +30,7 @@ from steersman.fleet._dbos.loading import (
     load,
 )
 from steersman.fleet._dbos.places import Place
+from steersman.fleet._dbos.preparing import prepare
 from steersman.fleet._dbos.rows import (
     ENDED,
     end_from_json,
@@ -123,6 +124,7 @@ class Runner:
             raise UsageError("store", self._place.name, "one engine in a process")
         self._code, self._segment = code, segment
         self.dbos = load()
+        await self._jobs.in_thread(partial(prepare, self._place))
         with errors_told(self._place.name):
             # In this thread: DBOS runs the workflows in the event loop that it is launched in.
             self._launch()
@@ -146,6 +148,7 @@ class Runner:
                 "max_executor_threads": 16,
                 "notification_listener_polling_interval_sec": self.rhythm.signals,
                 "scheduler_polling_interval_sec": 3600.0,
+                "run_migrations": False,
             }
         )
         dbos.DBOS.workflow(name=JOB, max_recovery_attempts=None)(_job)

@@ -1,0 +1,148 @@
+"""What a fleet over processes refuses, and what its rows never hold."""
+
+from __future__ import annotations
+
+import base64
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from steersman.errors import StoreError, StoreTooNew, UsageError
+from steersman.fleet import FleetClient
+from steersman.fleet._dbos.loading import load
+from steersman.fleet._dbos.places import place_at
+from steersman.stores import SqliteStore
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "   ",
+        "sqlite:/tmp/x.db",
+        "sqlite://relative.db",
+        "sqlite:///",
+        "sqlite:///tmp",
+        "slite:///tmp/x.db",
+        "/tmp/x.db",
+        "mysql://host/db",
+        "postgresql//host",
+        7,
+    ],
+)
+def test_a_misspelt_url_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="store"):
+        place_at(url, create=True)
+
+
+def test_a_file_that_is_not_there_is_refused_and_not_made(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--create"):
+        FleetClient(f"sqlite://{tmp_path / 'typo.db'}")
+    with pytest.raises(UsageError, match="folder that exists"):
+        place_at(f"sqlite://{tmp_path / 'none' / 'fleet.db'}", create=True)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_password_is_in_no_text_of_a_place() -> None:
+    with pytest.raises(StoreError) as caught:
+        place_at("postgresql://ann:hunter2hunter2@localhost:1/db")
+
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_a_store_that_no_worker_has_prepared_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "work.db"
+    async with SqliteStore(path):
+        pass
+
+    async with FleetClient(f"sqlite://{path}") as client:
+        with pytest.raises(StoreError, match="steersman fleet worker"):
+            await client.send("c", "pay")
+
+
+async def test_a_store_of_a_later_release_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "work.db"
+    async with SqliteStore(path):
+        pass
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE steersman_schema SET version = 999")
+
+    async with FleetClient(f"sqlite://{path}") as client:
+        with pytest.raises(StoreTooNew):
+            await client.send("c", "pay")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"conversation": ""},
+        {"prompt": ""},
+        {"prompt": [{"text": "no type"}]},
+        {"key": ""},
+        {"agent": ""},
+        {"priority": 1001},
+        {"priority": 1.5},
+        {"priority": True},
+        {"limits": {"usd": 1}},
+    ],
+    ids=str,
+)
+async def test_bad_input_is_refused_before_anything_is_stored(
+    tmp_path: Path, words: dict[str, object]
+) -> None:
+    path = tmp_path / "work.db"
+    path.touch()
+    given: dict[str, object] = {"conversation": "c", "prompt": "pay", **words}
+
+    async with FleetClient(f"sqlite://{path}") as client:
+        with pytest.raises(UsageError, match=next(iter(words))):
+            await client.send(**given)  # type: ignore[arg-type]  # bad on purpose
+
+    assert path.stat().st_size == 0
+
+
+class Evil:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_row_that_holds_a_pickle_runs_no_code(tmp_path: Path) -> None:
+    load()
+    from dbos import DBOSPortableJSONSerializer, _serialization  # noqa: PLC0415 - heavy
+
+    made = tmp_path / "made"
+    row = base64.b64encode(pickle.dumps(Evil(made))).decode()
+    ours = DBOSPortableJSONSerializer()
+    for read in (_serialization.deserialize_value, _serialization.deserialize_args):
+        with pytest.raises(TypeError, match="pickle"):
+            read(row, "py_pickle", ours)
+    texts = dict.fromkeys(("serialized_input", "serialized_output", "serialized_exception"), row)
+    listed = _serialization.safe_deserialize(ours, "py_pickle", "w", **texts)
+
+    assert listed[0] == row
+    assert not made.exists()
+
+
+@pytest.mark.process
+def test_the_front_of_a_fleet_loads_no_engine() -> None:
+    program = (
+        "import sys, steersman.fleet; steersman.fleet.Fleet, steersman.fleet.Job;"
+        "print(sorted({'dbos', 'sqlalchemy', 'psycopg'} & set(sys.modules)))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+    )
+
+    assert found.stdout.strip() == "[]"
