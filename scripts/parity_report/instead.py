@@ -29,7 +29,7 @@ KINDS = (
 """The beginnings of all reasons."""
 
 SETTINGS = "done differently: the CLI reads and applies its settings; none are merged here"
-WARM = "not yet: many sessions, and prestarted processes"
+WARM = "done differently: `Agent.prewarm` starts CLIs ahead, and `agent.session()` takes one"
 TRACES = "not yet: traces"
 
 STORED = "tests/live/test_stored_sessions.py"

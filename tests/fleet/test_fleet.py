@@ -270,7 +270,7 @@ async def test_a_drain_lets_turns_finish_parks_what_waits_and_begins_nothing(
     place = cli(when("pay", WRITE), when("long", say("half") + stall() + say(" whole")))
     async with (
         SqliteStore(tmp_path / "work.db") as store,
-        a_fleet(place, slots=2, inbox=store.inbox()) as fleet,
+        a_fleet(place, slots=2, store=store) as fleet,
     ):
         asks = await fleet.send("a", "pay", key="invoice 7")
         works = await fleet.send("b", "long")
@@ -364,6 +364,7 @@ async def test_what_cannot_be_sent_is_refused_before_anything_is_stored(
         ({"slots": 0}, "slots"),
         ({"idle": -1}, "idle"),
         ({"warm": 4}, "warm"),
+        ({"store": "sqlite:///srv/work.db"}, "store"),
         ({"governor": 7}, "governor"),
         ({"agents": {}}, "agents"),
         ({"agents": {"default": 7}}, "agents"),

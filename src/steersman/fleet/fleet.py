@@ -27,7 +27,9 @@ from steersman.fleet.status import Drained, FleetStatus
 from steersman.options import Limits, checks
 
 if TYPE_CHECKING:
+    from steersman.inbox import StoredInbox
     from steersman.ports import Clock
+    from steersman.stores import PostgresStore, SqliteStore
 
 __all__ = ["Fleet"]
 
@@ -40,13 +42,16 @@ class Fleet:
 
     A session whose turn has settled stays open for `idle` seconds, or until its slot is wanted.
     Leaving the block ends what runs, as `drain(0)` does. Jobs live as long as the fleet; a turn is
-    run once beyond that if it has a `key`.
+    run once beyond that if it has a `key`. With a `store`, agents without an inbox get that of the
+    store, so that a turn that waits for a person can give its slot away. For jobs that outlive the
+    process, start workers on the store and send with `FleetClient`.
     """
 
     def __init__(
         self,
         agents: Agent | Mapping[str, Agent],
         *,
+        store: SqliteStore | PostgresStore | None = None,
         slots: int = 4,
         idle: float = 20.0,
         warm: int = 0,
@@ -62,7 +67,9 @@ class Fleet:
         self._clock = clock
         self._budgets = Budgets(clock)
         self._lives = JobLives()
-        self._sessions = FleetSessions(self.agents, self._lives, clock=clock)
+        self._sessions = FleetSessions(
+            self.agents, self._lives, inbox=_inbox_of(store), clock=clock
+        )
         scheduler = Scheduler(
             slots,
             idle=idle,
@@ -275,6 +282,24 @@ def _checked_agents(given: object) -> Mapping[str, Agent]:
     if not agents:
         raise UsageError("agents", given, "an Agent, or a mapping of names to agents")
     return MappingProxyType(agents)
+
+
+def _inbox_of(store: object) -> StoredInbox | None:
+    """Return the inbox of a store. Raises `UsageError`."""
+    if store is None:
+        return None
+    # Stores are slow to load, and most fleets have none.
+    from steersman.stores import PostgresStore, SqliteStore  # noqa: PLC0415
+
+    if isinstance(store, SqliteStore | PostgresStore):
+        return store.inbox()
+    raise UsageError(
+        "store",
+        store,
+        "a SqliteStore, a PostgresStore, or None",
+        hint="for a fleet over processes start `steersman fleet worker --store URL`, and send with"
+        " FleetClient(URL)",
+    )
 
 
 def _check_warm(warm: object, slots: int) -> None:

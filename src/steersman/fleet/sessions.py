@@ -25,6 +25,7 @@ from steersman.messages.parsing import Message
 from steersman.ports import Clock, DurableAsks
 
 if TYPE_CHECKING:
+    from steersman.inbox import StoredInbox
     from steersman.options.keywords import OptionWords
 
 __all__ = ["FleetSessions", "Observer"]
@@ -73,11 +74,14 @@ class FleetSessions:
         agents: Mapping[str, Agent],
         observer: Observer,
         *,
+        inbox: StoredInbox | None = None,
         again: tuple[type[SteersmanError], ...] = (StoreError,),
         clock: Clock = time.time,
     ) -> None:
         self.agents = agents
         self._observer = observer
+        self._inbox = inbox
+        """The inbox of agents that have none."""
         self._again = again
         """Errors after which a segment is run again, because nothing was decided."""
         self._clock = clock
@@ -134,9 +138,17 @@ class FleetSessions:
                 return held
             await self.close(spec.conversation)
         agent = self.agents[spec.agent]
-        words: OptionWords = {} if spec.limits is None else {"limits": limits_of(spec.limits)}
+        words = self._words(agent)
+        if spec.limits is not None:
+            words["limits"] = limits_of(spec.limits)
         session = await agent.open(spec.conversation, **words)
         return self._keep(spec.conversation, session, spec.agent, limits)
+
+    def _words(self, agent: Agent) -> OptionWords:
+        """Return the options that the sessions of an agent get besides."""
+        if self._inbox is None or agent.options.inbox is not None:
+            return {}
+        return {"inbox": self._inbox}
 
     def _keep(self, conversation: str, session: Session, agent: str, limits: str) -> _Open:
         can_park = isinstance(session.options.inbox, DurableAsks)
@@ -214,7 +226,9 @@ class FleetSessions:
     async def prepare(self, agent: str) -> str:
         """Start a session for a conversation to come, and return its name: its session id."""
         name = str(uuid.uuid4())
-        session = await self.agents[agent].start(session_id=name)
+        words = self._words(self.agents[agent])
+        words["session_id"] = name
+        session = await self.agents[agent].start(**words)
         self._keep(name, session, agent, repr(None))
         return name
 
