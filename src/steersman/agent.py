@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from steersman._session.ready_sessions import ReadySessions
     from steersman._session.sent_prompts import Checkpoint
     from steersman._session.session import Session
+    from steersman._session.shared_memory import limit_journal_memory
     from steersman._session.turn import Delivery, Turn, TurnSession, When
     from steersman.journal.results import TurnResult
     from steersman.messages.parsing import Message
@@ -53,6 +54,7 @@ else:
             "_session.listeners": ("Decorator", "EventName", "Remove"),
             "_session.mcp_servers": ("McpControls",),
             "_session.session": ("Session",),
+            "_session.shared_memory": ("limit_journal_memory",),
             "_session.turn": ("Delivery", "Turn", "TurnSession", "When"),
         },
         below="steersman",
@@ -74,6 +76,7 @@ __all__ = [
     "TurnSession",
     "Typed",
     "When",
+    "limit_journal_memory",
     "query",
     "run",
     "run_result",

@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from steersman._json import Json, JsonDict
+from steersman._session.shared_memory import SHARED
 from steersman.errors import Evidence, StartupTimeout
-from steersman.journal import Entry, Journal, Kind
+from steersman.journal import Entry, Kind
 from steersman.ports import Clock, ContinuesNumbers, OpensFirst, ReadsEntries, Sink
 
 __all__ = ["JournalSignal", "JournalWriter"]
@@ -22,7 +23,7 @@ class JournalWriter:
     """Appends entries, wakes the readers, and passes the entries to the sink."""
 
     def __init__(self, memory: int, clock: Clock = time.time) -> None:
-        self.journal = Journal(memory)
+        self.journal = SHARED.journal(memory)
         self.signal = JournalSignal()
         self.clock = clock
         self.append = self.journal.append

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from steersman.journal.journal import Journal as Journal
     from steersman.journal.json_form import from_json as from_json
     from steersman.journal.json_form import to_json as to_json
-    from steersman.journal.memory import limit_memory as limit_memory
     from steersman.journal.phases import Move as Move
     from steersman.journal.phases import Phase as Phase
     from steersman.journal.phases import step as step
@@ -33,7 +32,6 @@ else:
             "entries": ("Entry", "Kind", "Lagged"),
             "journal": ("Journal",),
             "json_form": ("from_json", "to_json"),
-            "memory": ("limit_memory",),
             "phases": ("Move", "Phase", "step"),
             "results": ("Outcome", "TurnResult"),
             "value_json": (
@@ -55,7 +53,6 @@ __all__ = [
     "Phase",
     "TurnResult",
     "from_json",
-    "limit_memory",
     "result_from_json",
     "result_to_json",
     "snapshot_from_json",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from steersman._json import JsonObject
 from steersman.journal.entries import NOTHING, Entry, Kind
-from steersman.journal.memory import SHARED, SharedMemory
 from steersman.messages.parsing import Message
 
 __all__ = ["CONVERSATION", "DEFAULT_MEMORY", "Journal"]
@@ -36,7 +34,10 @@ More than one read from the CLI, so a reader that keeps up never decodes a messa
 class Journal:
     """Entries in order, numbered from 1, or from where an earlier session ended."""
 
-    def __init__(self, memory: int = DEFAULT_MEMORY, shared: SharedMemory = SHARED) -> None:
+    def __init__(
+        self, memory: int = DEFAULT_MEMORY, on_growth: Callable[[Journal], None] | None = None
+    ) -> None:
+        """Keep `memory` bytes. `on_growth` is called after every half megabyte."""
         self.memory = memory
         """How many bytes of lines are kept."""
         self._entries: list[Entry] = []
@@ -47,9 +48,7 @@ class Journal:
         self._forgotten_weight = 0
         self._cooled_weight = 0
         self._warm_after = self._fresh_after = 0
-        self._shared = shared
-        self._thread = 0
-        """Where entries are appended and read; known from the first `_tidy` on."""
+        self._on_growth = on_growth
         self._wanted = memory
         """Less than `memory` if all journals together are too large, until the next `_tidy`."""
         self._tidy_at = min(memory, WARM)
@@ -62,20 +61,19 @@ class Journal:
         """The number of the newest entry that is part of the conversation."""
         self.last_settled = 0
         """The number of the newest entry that ends a turn."""
-        shared.add(self)
 
     @property
     def kept(self) -> int:
         """How many bytes are kept in memory."""
         return self._total_weight - self._forgotten_weight
 
-    def keep_at_most(self, size: int) -> None:
-        """Forget the oldest entries until `size` bytes are left; in another thread, a little later.
+    def keep_at_most(self, size: int, *, at_once: bool = True) -> None:
+        """Forget the oldest entries until `size` bytes are left.
 
-        A journal of another thread is being read there, so it forgets with its next entry.
+        Not `at_once`: with the next entry. Only this may be called in another thread than `append`.
         """
         self._wanted = size
-        if threading.get_ident() == self._thread:
+        if at_once:
             self._forget()
         else:
             self._tidy_at = 0
@@ -134,11 +132,11 @@ class Journal:
         return max(0, self._forgotten - seq)
 
     def _tidy(self) -> None:
-        self._thread = threading.get_ident()
         self._forget()
         if self._total_weight - self._cooled_weight > WARM:
             self._cool()
-            self._shared.relieve()
+            if self._on_growth is not None:
+                self._on_growth(self)
         self._tidy_at = min(self._forgotten_weight + self.memory, self._cooled_weight + WARM)
 
     def _cool(self) -> None:

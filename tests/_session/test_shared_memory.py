@@ -6,10 +6,11 @@ import threading
 
 import pytest
 
+from steersman._session.shared_memory import SHARED, SharedMemory
+from steersman.agent import limit_journal_memory
 from steersman.errors import UsageError
-from steersman.journal import Journal, Kind, limit_memory
+from steersman.journal import Journal, Kind
 from steersman.journal.journal import ENTRY_WEIGHT, WARM
-from steersman.journal.memory import SHARED, SharedMemory
 
 LINE = b"x" * (10_000 - ENTRY_WEIGHT)
 
@@ -22,7 +23,7 @@ def grown(journal: Journal, size: int) -> Journal:
 
 def test_many_journals_keep_no_more_than_the_total() -> None:
     shared = SharedMemory(10_000_000)
-    journals = [grown(Journal(8_000_000, shared), 7_000_000) for _ in range(20)]
+    journals = [grown(shared.journal(8_000_000), 7_000_000) for _ in range(20)]
 
     assert sum(each.kept for each in journals) <= shared.total + len(journals) * WARM
     assert min(each.kept for each in journals) >= shared.total // len(journals) - 10_000
@@ -30,10 +31,10 @@ def test_many_journals_keep_no_more_than_the_total() -> None:
 
 def test_the_largest_gives_way_and_small_ones_lose_nothing() -> None:
     shared = SharedMemory(10_000_000)
-    small = grown(Journal(8_000_000, shared), 100_000)
-    large = grown(Journal(8_000_000, shared), 8_000_000)
+    small = grown(shared.journal(8_000_000), 100_000)
+    large = grown(shared.journal(8_000_000), 8_000_000)
 
-    other = grown(Journal(8_000_000, shared), 6_000_000)
+    other = grown(shared.journal(8_000_000), 6_000_000)
 
     assert small.lost_after(0) == 0
     assert large.lost_after(0) > 0
@@ -43,17 +44,17 @@ def test_the_largest_gives_way_and_small_ones_lose_nothing() -> None:
 def test_a_journal_that_may_keep_more_than_the_total_keeps_it() -> None:
     shared = SharedMemory(1_000_000)
 
-    assert grown(Journal(5_000_000, shared), 4_000_000).lost_after(0) == 0
+    assert grown(shared.journal(5_000_000), 4_000_000).lost_after(0) == 0
 
 
 def test_a_journal_of_another_thread_forgets_with_its_next_entry() -> None:
     shared = SharedMemory(4_000_000)
-    elsewhere = Journal(4_000_000, shared)
+    elsewhere = shared.journal(4_000_000)
     thread = threading.Thread(target=grown, args=(elsewhere, 4_000_000))
     thread.start()
     thread.join(10)
 
-    grown(Journal(4_000_000, shared), 2_000_000)
+    grown(shared.journal(4_000_000), 2_000_000)
     before = elsewhere.lost_after(0)
     elsewhere.append(0.0, Kind.MESSAGE, LINE)
 
@@ -62,22 +63,22 @@ def test_a_journal_of_another_thread_forgets_with_its_next_entry() -> None:
 
 def test_a_journal_that_is_gone_counts_no_more() -> None:
     shared = SharedMemory(4_000_000)
-    grown(Journal(4_000_000, shared), 3_000_000)
+    grown(shared.journal(4_000_000), 3_000_000)
 
-    assert grown(Journal(4_000_000, shared), 3_000_000).lost_after(0) == 0
+    assert grown(shared.journal(4_000_000), 3_000_000).lost_after(0) == 0
 
 
 def test_the_limit_of_the_process_can_be_set() -> None:
     before = SHARED.total
     try:
-        limit_memory(before + 1)
+        limit_journal_memory(before + 1)
 
         assert SHARED.total == before + 1
     finally:
-        limit_memory(before)
+        limit_journal_memory(before)
 
 
 @pytest.mark.parametrize("size", [0, -1, True, "1 GB"])
 def test_a_limit_that_is_none_is_refused(size: int) -> None:
     with pytest.raises(UsageError, match="a number of bytes above 0"):
-        limit_memory(size)
+        limit_journal_memory(size)

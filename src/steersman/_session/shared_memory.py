@@ -9,32 +9,14 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Protocol
 
 from steersman.errors import UsageError
+from steersman.journal import Journal
 
-__all__ = ["DEFAULT_TOTAL", "limit_memory"]
+__all__ = ["DEFAULT_TOTAL", "SHARED", "SharedMemory", "limit_journal_memory"]
 
 DEFAULT_TOTAL = 1024 * 1024 * 1024
-"""Bytes of lines that all journals of this process keep, unless `limit_memory` was called."""
-
-
-class Keeper(Protocol):
-    """A journal, as far as it is known here."""
-
-    @property
-    def memory(self) -> int:
-        """How many bytes it may keep."""
-        ...
-
-    @property
-    def kept(self) -> int:
-        """How many bytes it keeps."""
-        ...
-
-    def keep_at_most(self, size: int) -> None:
-        """Forget the oldest entries until `size` bytes are left. Called in any thread."""
-        ...
+"""Bytes of lines that all journals of this process keep, at first."""
 
 
 class SharedMemory:
@@ -43,41 +25,45 @@ class SharedMemory:
     def __init__(self, total: int = DEFAULT_TOTAL) -> None:
         self.total = total
         self._lock = threading.Lock()
-        self._journals: weakref.WeakSet[Keeper] = weakref.WeakSet()
+        self._threads: weakref.WeakKeyDictionary[Journal, int] = weakref.WeakKeyDictionary()
+        """The journals that have grown, and the thread in which each is written and read."""
 
-    def add(self, journal: Keeper) -> None:
-        """Count what `journal` keeps, as long as it exists."""
-        with self._lock:
-            self._journals.add(journal)
+    def journal(self, memory: int) -> Journal:
+        """Return a new journal that keeps `memory` bytes, or less if all keep too much."""
+        return Journal(memory, self.grown)
 
-    def relieve(self) -> None:
-        """Have the largest journals forget what is too much.
+    def grown(self, journal: Journal) -> None:
+        """Note that `journal` has grown, in this thread; have the largest ones forget.
 
         No journal is left with less than an equal share. If the own limit of one is above the
         total, that limit is the total: it was set on purpose.
         """
+        here = threading.get_ident()
         with self._lock:
-            journals = sorted(self._journals, key=lambda each: each.kept, reverse=True)
-        total = max([self.total, *(each.memory for each in journals)])
+            self._threads[journal] = here
+            threads = dict(self._threads)
+        journals = sorted(threads, key=lambda each: each.kept, reverse=True)
+        total = max(self.total, *(each.memory for each in journals))
         excess = sum(each.kept for each in journals) - total
-        share = total // max(1, len(journals))
+        share = total // len(journals)
         for each in journals:
             if excess <= 0 or each.kept <= share:
                 return
             given = min(excess, each.kept - share)
-            each.keep_at_most(each.kept - given)
+            # A journal of another thread is being read there.
+            each.keep_at_most(each.kept - given, at_once=threads[each] == here)
             excess -= given
 
 
 SHARED = SharedMemory()
 
 
-def limit_memory(size: int) -> None:
+def limit_journal_memory(size: int) -> None:
     """Set how many bytes the journals of all sessions in this process keep together.
 
-    1 GiB if it is never called. `journal_memory` limits each session alone.
+    1 GiB if it is never called. `journal_memory` limits each session alone. Journals that are too
+    large forget their oldest entries when one of them grows.
     """
     if isinstance(size, bool) or not isinstance(size, int) or size <= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("size", size, "a number of bytes above 0")
     SHARED.total = size
-    SHARED.relieve()
