@@ -36,6 +36,11 @@ __all__ = ["native_hooks"]
 JAVASCRIPT_GROUP = re.compile(r"\(\?<(?![=!])")
 """How a named group begins in JavaScript."""
 
+OURS = frozenset({"SessionStart", "SessionEnd"})
+"""Events that the session makes itself where the CLI does not."""
+
+ALWAYS_GIVEN = frozenset({"session_id", "transcript_path", "cwd", "hook_event_name"})
+
 _made: dict[str, type[HookEvent]] = {}
 """Classes of events that this release does not know, by name."""
 
@@ -58,20 +63,31 @@ def _registered(name: str, given: HookMatcher, call: Call) -> Iterator[Registere
     timeout = _timeout_of(name, given.timeout)
     kind = _kind_of(event, name, getattr(given, "on_failure", None))
     for callback in given.hooks:
-        called = _called(callback, call)
+        called = _called(callback, call, ours=name in OURS)
         yield Registered(event, called, matcher, timeout, kind, is_official=True, is_verbatim=True)
 
 
-def _called(callback: Callable[..., Any], call: Call) -> Callable[..., Any]:
-    if call is call_here:
+def _called(callback: Callable[..., Any], call: Call, *, ours: bool) -> Callable[..., Any]:
+    if call is call_here and not ours:
         # The session itself awaits what a hook returns.
         return callback
 
-    def hook(given: object, tool_use_id: str | None, context: object) -> Awaitable[Any]:
-        return call(callback, given, tool_use_id, context)
+    def hook(
+        given: Mapping[str, object], tool_use_id: str | None, context: object
+    ) -> Awaitable[Any]:
+        return call(callback, _known(given) if ours else given, tool_use_id, context)
 
     hook.__name__ = hook.__qualname__ = name_of(callback)
     return hook
+
+
+def _known(given: Mapping[str, object]) -> dict[str, object]:
+    """Return an input without the keys that have no value: the CLI leaves those out."""
+    return {
+        name: value
+        for name, value in given.items()
+        if name in ALWAYS_GIVEN or value not in (None, "")
+    }
 
 
 def _event_of(name: str) -> type[HookEvent]:
