@@ -105,7 +105,7 @@ STARTERS: list[Case] = [
     Case("mcp_servers key", lambda to: Agent(mcp_servers={"a b": {"command": "x"}}, transport=to)),
     Case("allowed_tools[0]", lambda to: Agent(allowed_tools=["Read,Bash"], transport=to)),
     Case(
-        "extra_args key", lambda to: Agent(extra_args={"session-id": "x"}, transport=to).session()
+        "extra_args key", lambda to: Agent(extra_args={"input-format": "x"}, transport=to).session()
     ),
     Case("key", lambda to: Agent(transport=to).open("")),
     Case("key", lambda to: Agent(transport=to).open(5)),  # type: ignore[arg-type]
@@ -207,7 +207,7 @@ STARTERS: list[Case] = [
 ]
 
 SESSION: list[Case] = [
-    Case("prompt", lambda session: session.send("")),
+    Case("prompt", lambda session: session.send(None)),
     Case("prompt", lambda session: session.send(5)),
     Case("prompt[0]", lambda session: session.send([{}])),
     Case("prompt[0]['text']", lambda session: session.send([{"type": "text", "text": len}])),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 
 import pytest
 
 import steersman
-from steersman import Agent, Assistant, Result, tool
+from steersman import Agent, Assistant, Result, StreamEvent, tool
 from steersman.errors import TurnFailed
-from steersman.messages import Init
+from steersman.messages import Init, Status, User
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import call, say, when
 from tests.live.staging import LIMIT, MakeScripted, inhabitants, texts_of
@@ -28,10 +29,36 @@ async def test_query_gives_typed_messages_and_leaves_nothing_behind(
         ]
 
     assert isinstance(messages[0], Init)
+    # The CLI reports each request to the API, because we always have it stream.
+    assert Status not in map(type, messages)
     assert texts_of(messages) == ["four"]
     assert [type(each) for each in messages].count(Assistant) == 1
     assert isinstance(messages[-1], Result)
     assert inhabitants(sandbox.root) == {}
+
+
+async def test_flags_that_every_session_has_may_be_given_again(scripted: MakeScripted) -> None:
+    own = str(uuid.uuid4())
+    agent, _model = scripted(
+        say("four"),
+        extra_args={
+            "replay-user-messages": None,
+            "include-partial-messages": None,
+            "verbose": None,
+            "print": None,
+            "session-id": own,
+        },
+    )
+
+    async with asyncio.timeout(LIMIT):
+        messages = [message async for message in agent.query("What is 2+2?")]
+
+    kinds = {type(each) for each in messages}
+    replays = [each for each in messages if isinstance(each, User)]
+    assert [(each.message.content, each.is_replay) for each in replays] == [("What is 2+2?", True)]
+    assert kinds >= {Status, StreamEvent}
+    assert isinstance(messages[-1], Result)
+    assert messages[-1].session_id == own
 
 
 async def test_run_gives_a_result_or_says_why_not(scripted: MakeScripted) -> None:

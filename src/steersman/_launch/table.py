@@ -27,6 +27,7 @@ from steersman._launch.builder import (
 from steersman.errors import Described, UsageError
 from steersman.hooks.matchers import is_list
 from steersman.options import Options, checks
+from steersman.options.own_flags import REPLAYS
 from steersman.options.table import (
     TABLE,
     EnvVariable,
@@ -50,18 +51,13 @@ MIRROR = "--session-mirror"
 RESERVED = frozenset(
     {
         "await-initialize",
-        "include-partial-messages",
         "input-format",
         "managed-settings-in-initialize",
         "output-format",
         "permission-prompt-tool",
-        "print",
-        "replay-user-messages",
-        "session-id",
-        "verbose",
     }
 )
-"""Flags that `extra_args` may not have: steersman sets them, or they have an option."""
+"""Flags that `extra_args` may not have: steersman needs the values that it gives them."""
 
 _QUESTION_SWITCHES = {
     "extendedQuestions": "CLAUDE_CODE_QUESTION_EXTENDED",
@@ -139,8 +135,11 @@ def _extra_args(builder: LaunchBuilder) -> None:
         raise UsageError(
             "extra_args key", name, "a flag that steersman does not set, and that has no option"
         )
+    # Replays are always on; the flag in `extra_args` decides whether they are messages.
     builder.argv += [
-        f"--{name}" if value is None else f"--{name}={value}" for name, value in extra.items()
+        f"--{name}" if value is None else f"--{name}={value}"
+        for name, value in extra.items()
+        if name != REPLAYS
     ]
 
 

@@ -130,7 +130,10 @@ class Connection:
         limit: int = DEFAULT_LIMIT,
         *,
         mirrors: bool = False,
+        partials: bool = True,
     ) -> None:
+        self._shows_requests = partials
+        """Whether a report of each API request is a message, and not bookkeeping."""
         self._turns = TurnTracker()
         self.session_id = ""
         """The session id that the CLI reported last; empty before."""
@@ -292,6 +295,9 @@ class Connection:
             settled = self._turns.idle() if found.state == "idle" else []
             arrived = MessageArrived(line, Kind.BOOKKEEPING, ())
             return [arrived, *settled, StateReported(found.state or "")]
+        if found.subtype == "status" and not self._shows_requests and _is_request(line):
+            turns = self._turns.owners(found.parent_tool_use_id)
+            return [MessageArrived(line, Kind.BOOKKEEPING, turns, "status")]
         if found.subtype == "init":
             return [*self._turns.opened(), *self._on_message(found, line)]
         if found.subtype == "task_started" and found.tool_use_id:
@@ -525,6 +531,13 @@ class Connection:
         if len(self._answered) > REMEMBERED:
             del self._answered[next(iter(self._answered))]
         return line
+
+
+def _is_request(line: bytes) -> bool:
+    """Whether a status only reports a request to the API, as `--include-partial-messages` does."""
+    found = plain_value(msgspec.Raw(line))
+    is_plain = _json.is_object(found) and found.get("permissionMode") is None
+    return is_plain and found.get("status") == "requesting"
 
 
 def _typed(cls: type[WireT], request: dict[str, Any]) -> WireT:

@@ -93,6 +93,7 @@ class CliLink:
             {GATE: PreToolUse} | {hook_id(n): hook.event for n, hook in enumerate(options.hooks)},
             options.max_buffer_size,
             mirrors=options.session_store is not None,
+            partials=options.include_partial_messages,
         )
         self.redactor = Redactor(
             secrets_in(

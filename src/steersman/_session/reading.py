@@ -11,8 +11,11 @@ from steersman._session.readers import JournalReader, StoredReader, TurnReader
 from steersman._session.turn import LINES, TurnSession
 from steersman.errors import ChannelClosed, Described, UsageError
 from steersman.journal import Entry, Kind, Lagged
+from steersman.journal.entries import message_of
 from steersman.messages.parsing import Message
+from steersman.messages.turns import User
 from steersman.options import checks
+from steersman.options.own_flags import REPLAYS
 
 __all__ = ["SessionReaders"]
 
@@ -33,6 +36,15 @@ def _checked_kinds(given: Collection[Kind]) -> frozenset[Kind]:
     return frozenset(given)
 
 
+def _message_or_replay(entry: Entry) -> Message | None:
+    """Return a message, or a prompt that the CLI repeats, but no other bookkeeping."""
+    message = message_of(entry)
+    is_shown = entry.kind is not Kind.BOOKKEEPING or (
+        isinstance(message, User) and message.is_replay
+    )
+    return message if is_shown else None
+
+
 class SessionReaders:
     """Makes the readers of one session. Its turns use it too."""
 
@@ -42,20 +54,24 @@ class SessionReaders:
         self._parts = parts
         self.journal = parts.journal.journal
         self._signal = parts.journal.signal
-        shows_partials = parts.options.include_partial_messages
-        self.shown: frozenset[Kind] = frozenset(
-            {Kind.MESSAGE, Kind.PARTIAL} if shows_partials else {Kind.MESSAGE}
+        options = parts.options
+        shown = {Kind.MESSAGE, Kind.PARTIAL} if options.include_partial_messages else {Kind.MESSAGE}
+        replays = REPLAYS in options.extra_args
+        self.shown = frozenset(shown | {Kind.BOOKKEEPING} if replays else shown)
+        """Kinds of journal entries with messages for the caller, under these options."""
+        self.message_of: Callable[[Entry], Message | None] = (
+            _message_or_replay if replays else message_of
         )
-        """Kinds of journal entries that are messages for the caller, under these options."""
+        """Returns the message of an entry of these kinds; None if it is not for the caller."""
 
     def messages(self, after: int) -> AsyncIterator[Message]:
         """Iterate over the messages after entry number `after`."""
-        shown = self.shown
+        shown, message_of = self.shown, self.message_of
         after = self._from_this_session(after)
         return JournalReader(
             self.journal,
             self._signal,
-            lambda entry: entry.message if entry.kind in shown else None,
+            lambda entry: message_of(entry) if entry.kind in shown else None,
             after=after,
             conversation_only=True,
         )

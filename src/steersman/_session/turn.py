@@ -12,7 +12,6 @@ from steersman._session.readers import FlatReader
 from steersman.control.session import InterruptReceipt
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Journal, Kind, TurnResult
-from steersman.journal.entries import message_of
 from steersman.journal.text import TextStream
 from steersman.messages.parsing import Message
 
@@ -73,6 +72,11 @@ class TurnReaders(Protocol):
         """Kinds of entries that are messages for the caller."""
         ...
 
+    @property
+    def message_of(self) -> Callable[[Entry], Message | None]:
+        """Returns the message of an entry of these kinds; None if it is not for the caller."""
+        ...
+
     def check_may_wait(self) -> None:
         """Raise `UsageError` if the caller cannot wait for a turn of this session."""
         ...
@@ -129,7 +133,7 @@ class Turn:
 
         Raises `ReaderLagged` if the beginning is no longer in memory.
         """
-        return self._read(message_of, self._readers.shown)
+        return self._read(self._readers.message_of, self._readers.shown)
 
     def raw(self) -> AsyncIterator[bytes]:
         """Iterate over the turn's lines as received, without control lines."""

@@ -18,6 +18,7 @@ from steersman.options import checks
 from steersman.options.conflicts import check_conflicts
 from steersman.options.forms import empty_hooks
 from steersman.options.limits import Budget, Limits, Park, Revival, StartupLimits, Watchdog
+from steersman.options.own_flags import adopt_flags
 from steersman.options.table import TABLE
 from steersman.options.words import Effort, PermissionMode, SettingSource
 
@@ -269,7 +270,9 @@ class Options:
     extra_args: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     """Command-line flags that have no option here: `{"flag": "value"}`, or `None` as the value.
 
-    Every user of the machine can read them in the list of processes.
+    Every user of the machine can read them in the list of processes. `include-partial-messages`
+    and `session-id` set the options of these names; `verbose` and `print` are always so. With
+    `replay-user-messages`, prompts that the CLI repeats are messages: a `User` with `is_replay`.
     """
 
     # Which conversation
@@ -454,6 +457,8 @@ class Options:
             return
         for name in given:
             TABLE[name].check(name, getattr(self, name))
+        if "extra_args" in given:
+            adopt_flags(self)
         check_conflicts(self)
 
 

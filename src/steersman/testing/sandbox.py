@@ -6,7 +6,6 @@ network except loopback. No variable of the caller's environment reaches the CLI
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from steersman.errors import CliNotFound
-from steersman.transports.locate import locate
+from steersman.transports.locate import locate, wheel_folders
 
 __all__ = ["SCRIPTED_API_KEY", "CliSandbox", "find_any_cli", "find_stock_cli"]
 
@@ -125,9 +124,7 @@ def find_stock_cli(wheel: str = OFFICIAL_WHEEL) -> Path:
 
     Raises `CliNotFound`.
     """
-    spec = importlib.util.find_spec(wheel)
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    binaries = [Path(place, "_bundled", "claude") for place in places]
+    binaries = [Path(place, "_bundled", "claude") for place in wheel_folders(wheel)]
     for binary in binaries:
         if binary.is_file():
             return binary

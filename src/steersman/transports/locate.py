@@ -6,10 +6,12 @@ executable file. Runs nothing, and imports nothing of what it finds.
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import cast
 
 from steersman.errors import (
     CliNotExecutable,
@@ -18,7 +20,7 @@ from steersman.errors import (
     WorkingDirectoryMissing,
 )
 
-__all__ = ["locate"]
+__all__ = ["locate", "wheel_folders"]
 
 VARIABLE = "STEERSMAN_CLI"
 PROGRAM = "claude"
@@ -92,12 +94,21 @@ def _in_path(name: str, path: str) -> Iterator[Path]:
 
 
 def _in_bundle() -> Iterator[Path]:
-    spec = importlib.util.find_spec(BUNDLE)
-    if spec is None:
+    folders = wheel_folders(BUNDLE)
+    if not folders:
         yield Path(f"{BUNDLE} (not installed)")
-        return
-    for folder in spec.submodule_search_locations or ():
+    for folder in folders:
         yield Path(folder, "_bundled", PROGRAM)
+
+
+def wheel_folders(package: str) -> list[str]:
+    """Return where a package is installed; nothing of it is imported."""
+    if cast(object, sys.modules.get(package, sys)) is None:
+        # This is how Python forbids an import.
+        return []
+    # Not by its name: `python -m steersman.compat` has another module under that of the wheel.
+    spec = PathFinder.find_spec(package)
+    return list(spec.submodule_search_locations or ()) if spec else []
 
 
 def _expand(place: str, environ: Mapping[str, str]) -> Path:

@@ -73,7 +73,7 @@ async def model_and_effort(sdk: Any, stage: Stage) -> None:
     stage.note("model", stage.model.asked[0].model)
 
 
-@program(when("/deploy moon", say("it was only text")))
+@program(when("/deploy moon", say("it was only text")), when("Deploy to moon", say("it ran")))
 async def prompts_sent_verbatim(sdk: Any, stage: Stage) -> None:
     stage.write(".claude/commands/deploy.md", "Deploy to $ARGUMENTS")
     await ask(sdk, stage, "/deploy moon", verbatim_prompts=True)

@@ -73,7 +73,7 @@ class SystemPromptFile(TypedDict):
 
 
 class TaskBudget(TypedDict):
-    """Tokens that a task may use; the model is told."""
+    """Tokens that a task may use; the model knows the number."""
 
     total: int
 
@@ -172,7 +172,7 @@ class SandboxSettings(TypedDict, total=False):
 
 @dataclass
 class ClaudeAgentOptions:
-    """What a client or a query may be told, under the official names and with their defaults."""
+    """The options of a client or a query, with the official names and defaults."""
 
     tools: list[str] | ToolsPreset | None = None
     allowed_tools: list[str] = field(default_factory=list[str])

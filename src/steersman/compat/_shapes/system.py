@@ -166,7 +166,7 @@ class TaskNotificationMessage(SystemMessage):
 
 @dataclass
 class TaskUpdatedMessage(SystemMessage):
-    """Something about a background task has changed; `patch` says what."""
+    """Fields of a background task have changed; `patch` has them."""
 
     task_id: str
     patch: dict[str, Any]

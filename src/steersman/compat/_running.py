@@ -1,0 +1,134 @@
+"""Runs a program in this process as `python` would, with `claude_agent_sdk` as `steersman.compat`.
+
+Arguments, `__main__`, `sys.path`, tracebacks and exit statuses are those of `python`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+
+from steersman.compat._aliases import install
+
+__all__ = ["main"]
+
+USAGE = """\
+usage: python -m steersman.compat PROGRAM.py [ARGUMENT...]
+       python -m steersman.compat -m MODULE [ARGUMENT...]
+
+Runs a program that was written for claude_agent_sdk as it stands, on steersman:
+in this process, claude_agent_sdk is steersman.compat.
+"""
+MISUSE = 2
+FAILED = 1
+OURS = frozenset(
+    {__file__, str(Path(__file__).with_name("__main__.py")), runpy.__file__, "<frozen runpy>"}
+)
+"""The files of the frames before the first one of the program."""
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the program that a command line names, and return its exit status."""
+    if words[:1] in (["-h"], ["--help"]):
+        sys.stdout.write(USAGE)
+        return 0
+    is_module = words[:1] == ["-m"]
+    named = list(words[is_module:])
+    if not named or (named[0].startswith("-") and not is_module):
+        sys.stderr.write(USAGE)
+        return MISUSE
+    if is_module:
+        if importlib.util.find_spec(named[0]) is None:
+            sys.stderr.write(f"{sys.executable}: No module named {named[0]}\n")
+            return FAILED
+        return _guarded(_module(named))
+    try:
+        run = _program(named)
+    except OSError as error:
+        path = str(Path(named[0]).absolute())
+        sys.stderr.write(f"{sys.executable}: can't open file {path!r}: {error}\n")
+        return MISUSE
+    return _guarded(run)
+
+
+def _module(named: list[str]) -> Callable[[], None]:
+    """Return what runs a module, which is found from the current directory on."""
+
+    def run() -> None:
+        # `runpy` puts the path of the module in the first place, as `python -m` does.
+        sys.argv = named
+        runpy.run_module(named[0], run_name="__main__", alter_sys=True)
+
+    return run
+
+
+def _program(named: list[str]) -> Callable[[], None]:
+    """Return what runs a file, or a directory or archive with a `__main__`. Raises `OSError`."""
+    path = Path(named[0])
+    if path.is_dir() or path.suffix in (".zip", ".pyz"):
+
+        def run_archive() -> None:
+            sys.argv = named
+            _set_first_place(str(path))
+            runpy.run_path(str(path), run_name="__main__")
+
+        return run_archive
+    source = path.read_bytes()
+
+    def run() -> None:
+        sys.argv = named
+        _set_first_place(str(path.resolve().parent))
+        code = compile(source, str(path.absolute()), "exec", dont_inherit=True)
+        _run_code(code, str(path.absolute()))
+
+    return run
+
+
+def _run_code(code: CodeType, path: str) -> None:
+    made = ModuleType("__main__")
+    made.__dict__.update(__file__=path, __builtins__=builtins, __cached__=None)
+    # Kept for the whole process: pickle and `inspect` look for it, threads may still run.
+    sys.modules["__main__"] = made
+    exec(code, made.__dict__)  # noqa: S102 - the program that the caller has named
+
+
+def _set_first_place(place: str) -> None:
+    if not sys.flags.safe_path:
+        sys.path[0] = place
+
+
+def _guarded(run: Callable[[], None]) -> int:
+    """Run a program; an error that it does not handle ends this process as it ends `python`."""
+    install()
+    try:
+        run()
+    except SystemExit:
+        raise
+    except BaseException:
+        _hide_our_frames()
+        raise
+    return 0
+
+
+def _hide_our_frames() -> None:
+    """Have the traceback begin where the program does."""
+    shown = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        cut = _without_ours(trace)
+        shown(kind, error.with_traceback(cut), cut)
+
+    sys.excepthook = show
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback from the first frame of the program on."""
+    first = trace
+    while first is not None and first.tb_frame.f_code.co_filename in OURS:
+        first = first.tb_next
+    return first

@@ -1,0 +1,1 @@
+"""The session functions of the official package, over `steersman.sessions` and `transcripts`."""

@@ -1,0 +1,162 @@
+"""Rewrites the imports of a program from the official package to `steersman.compat`. No I/O.
+
+What cannot be decided from the text stays as it is and becomes a `Note`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+
+import steersman.compat
+from steersman.compat._edits import Edits, Source
+from steersman.compat._undecided import (
+    MENTION,
+    OLDER,
+    PACKAGES,
+    RENAMED,
+    Note,
+    notes_of_lines,
+    notes_of_tree,
+)
+
+__all__ = ["Migrated", "Note", "migrate_notebook", "migrate_requirements", "migrate_source"]
+
+OURS = "steersman.compat"
+SUBMODULES = frozenset({"types", "testing", "client"})
+"""The official modules that ours has under the same name, beside the package itself."""
+_MODULE = re.compile(r"from(?:\s|\\\r?\n)+(claude_(?:agent|code)_sdk(?:\s*\.\s*\w+)*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """A file after its imports were rewritten, and what is left for its author to decide."""
+
+    data: bytes
+    notes: tuple[Note, ...] = ()
+
+
+def migrate_source(data: bytes) -> Migrated:
+    """Return a Python file with the imports of `steersman.compat`."""
+    if MENTION.search(data) is None:
+        return Migrated(data)
+    try:
+        source = Source.of(data)
+        tree = ast.parse(source.text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = (error.lineno or 1) if isinstance(error, SyntaxError) else 1
+        what = error.msg if isinstance(error, SyntaxError) else str(error) or "too complex"
+        return Migrated(data, (Note(line, f"this file cannot be read as Python ({what})"),))
+    edits = Edits(source)
+    notes = [*_rewrite(tree, edits), *notes_of_tree(tree)]
+    changed = edits.apply() if edits.found else data
+    return Migrated(changed, tuple(sorted(set(notes))))
+
+
+def migrate_requirements(data: bytes) -> Migrated:
+    """Return a file that names packages, unchanged, and the lines to look at."""
+    words = "names the package; add steersman, which finds the CLI in claude-agent-sdk too"
+    return Migrated(data, tuple(notes_of_lines(data, words)))
+
+
+def migrate_notebook(data: bytes) -> Migrated:
+    """Return a notebook, unchanged, and the lines to look at."""
+    words = "notebooks are not rewritten; change this cell by hand"
+    return Migrated(data, tuple(notes_of_lines(data, words)))
+
+
+def _rewrite(tree: ast.Module, edits: Edits) -> Iterator[Note]:
+    """Rewrite all import statements, wherever they are."""
+    older: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and _is_official(node.module) and not node.level:
+            yield from _rewrite_from(node, edits)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if _is_official(alias.name):
+                    yield from _rewrite_plain(node, alias, edits)
+                    if alias.name.partition(".")[0] == OLDER:
+                        older.add(alias.asname or OLDER)
+    _rename_attributes(tree, edits, older)
+
+
+def _rewrite_from(node: ast.ImportFrom, edits: Edits) -> Iterator[Note]:
+    """Rewrite `from claude_agent_sdk... import ...`."""
+    package, _, below = (node.module or "").partition(".")
+    first = below.partition(".")[0]
+    home = f"{OURS}.{first}" if first in ("types", "testing") else OURS
+    unknown = [each.name for each in node.names if not _has(home, package, each.name)]
+    private = f"{node.module} is private" if _is_private(below) else f"{home} has no such name"
+    if unknown:
+        hint = " or ".join(_instead(each) for each in unknown)
+        yield Note(node.lineno, f"{', '.join(unknown)}: {private}; {hint}")
+        return
+    begin, _ = edits.source.span(node)
+    found = _MODULE.match(edits.source.text, begin)
+    if found is None:
+        yield Note(node.lineno, "this import is written in a form that is not rewritten")
+        return
+    edits.replace(found.span(1), home)
+    for alias in node.names:
+        if package == OLDER and alias.name in RENAMED:
+            new = f"{RENAMED[alias.name]} as {alias.asname or alias.name}"
+            edits.replace(edits.source.span(alias), new)
+
+
+def _rewrite_plain(node: ast.Import, alias: ast.alias, edits: Edits) -> Iterator[Note]:
+    """Rewrite `import claude_agent_sdk`; the name that it binds stays the same."""
+    package, _, below = alias.name.partition(".")
+    if _is_private(below) or (below == "query" and alias.asname):
+        yield Note(node.lineno, f"{alias.name} is private; {_instead(below)}")
+        return
+    if below and below != "query" and below.partition(".")[0] not in SUBMODULES:
+        yield Note(node.lineno, f"{OURS} has no module {below}")
+        return
+    if alias.asname is None:
+        # It binds the package. The modules below ours are attributes of it, loaded when needed.
+        edits.replace(edits.source.span(alias), f"{OURS} as {package}")
+        return
+    module = below.removesuffix(".session_store_conformance")
+    edits.replace(
+        edits.source.span(alias), f"{OURS}{'.' if module else ''}{module} as {alias.asname}"
+    )
+
+
+def _rename_attributes(tree: ast.Module, edits: Edits, names: set[str]) -> None:
+    """Rewrite `claude_code_sdk.ClaudeCodeOptions`, for the names that are bound to the package."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in names
+            and node.attr in RENAMED
+        ):
+            _, end = edits.source.span(node)
+            edits.replace((end - len(node.attr), end), RENAMED[node.attr])
+
+
+def _is_official(module: str | None) -> bool:
+    return module is not None and module.partition(".")[0] in PACKAGES
+
+
+def _is_private(below: str) -> bool:
+    return any(each.startswith("_") for each in below.split("."))
+
+
+def _has(home: str, package: str, name: str) -> bool:
+    """Return whether one of our modules has a name of an official one."""
+    wanted = RENAMED.get(name, name) if package == OLDER else name
+    if name == "*":
+        return True
+    if home == OURS:
+        return wanted in steersman.compat.__all__ or wanted in SUBMODULES
+    return not wanted.startswith("_") and hasattr(import_module(home), wanted)
+
+
+def _instead(name: str) -> str:
+    if "transport" in name.lower():
+        return "write your own transport with claude_agent_sdk.Transport, or use a steersman one"
+    return "use client.session, or raw_of(message) from steersman.compat.parsing"

@@ -1,0 +1,170 @@
+"""`python -m steersman.compat` runs a program as `python` does, with our modules in it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steersman.compat._running import main
+
+pytestmark = pytest.mark.process
+
+ROOT = Path(__file__).parents[2]
+RUNNER = ("-m", "steersman.compat")
+
+
+def python(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    env = {"PATH": os.defpath, "HOME": str(cwd), "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+NAMES = """\
+import importlib, importlib.metadata, sys
+import claude_agent_sdk
+import claude_agent_sdk as sdk
+import claude_agent_sdk.types as types
+import claude_agent_sdk.query
+from claude_agent_sdk import ClaudeAgentOptions, query, types as again
+from claude_agent_sdk.client import ClaudeSDKClient
+from claude_agent_sdk.query import query as same
+from claude_agent_sdk.testing import run_session_store_conformance
+from claude_agent_sdk.testing.session_store_conformance import run_session_store_conformance as r
+import steersman.compat
+
+assert sdk is steersman.compat and types is again is steersman.compat.types
+assert query is same is claude_agent_sdk.query and callable(query)
+assert ClaudeSDKClient is sdk.ClaudeSDKClient and r is run_session_store_conformance
+assert ClaudeAgentOptions is types.ClaudeAgentOptions
+assert importlib.import_module("claude_agent_sdk.types") is types
+assert importlib.metadata.version("claude-agent-sdk") == sdk.__version__ == "0.2.182"
+assert importlib.metadata.version("pytest")
+assert types.__spec__.name == "steersman.compat.types"
+
+# What instrumentation does: it wraps a method, and sets a function of the package.
+def wrapped(*args, **kw):
+    return "wrapped"
+claude_agent_sdk.query, claude_agent_sdk.ClaudeSDKClient.query = wrapped, wrapped
+from claude_agent_sdk import query as third
+assert third() == steersman.compat.query() == steersman.compat.ClaudeSDKClient.query() == "wrapped"
+
+for name in ("_internal", "_internal.query", "_errors", "nonsense"):
+    try:
+        importlib.import_module("claude_agent_sdk." + name)
+    except ImportError as error:
+        assert "private module" in str(error) and "client.session" in str(error), error
+        assert error.name.startswith("claude_agent_sdk._") or name == "nonsense"
+    else:
+        raise AssertionError(name)
+assert not [each for each in sys.modules if each.startswith("claude_agent_sdk._")]
+print("all good")
+"""
+
+
+def test_every_way_to_import_the_official_package_gives_ours(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(NAMES)
+
+    run = python(*RUNNER, "program.py", cwd=tmp_path)
+
+    assert (run.stdout, run.stderr, run.returncode) == ("all good\n", "", 0)
+
+
+def test_the_bundled_cli_is_found_beside_the_alias(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import claude_agent_sdk\nfrom steersman.transports.locate import wheel_folders\n"
+        "print(wheel_folders('claude_agent_sdk'))\n"
+    )
+
+    run = python(*RUNNER, "program.py", cwd=tmp_path)
+
+    assert "site-packages/claude_agent_sdk" in run.stdout, run
+
+
+SEEN = """\
+# -*- coding: latin-1 -*-
+import json, pickle, sys, helper
+class Value:
+    pass
+main = sys.modules["__main__"]
+pickle.dumps(Value())
+print(json.dumps([
+    __name__, __file__, sys.argv, sys.path[0], main.Value is Value, __spec__ is None,
+    helper.__file__, "\xe4" == chr(228), __doc__,
+    sorted(name for name in globals() if name.startswith("__") and name != "__annotations__"),
+]))
+"""
+SEEN_BY_M = SEEN.replace("__spec__ is None", "__spec__.name, __package__")
+
+
+@pytest.mark.parametrize("words", [["inside/program.py", "-x", "--", "b c"], ["-m", "tool", "-m"]])
+def test_a_program_sees_what_it_sees_under_python(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "program.py").write_bytes(SEEN.encode("latin-1"))
+    (tmp_path / "tool.py").write_bytes(SEEN_BY_M.encode("latin-1"))
+    for place in (tmp_path, tmp_path / "inside"):
+        (place / "helper.py").write_text("")
+
+    plain, ours = python(*words, cwd=tmp_path), python(*RUNNER, *words, cwd=tmp_path)
+
+    assert (plain.stderr, plain.returncode) == ("", 0)
+    assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, "", 0)
+
+
+ENDINGS = {
+    "a chained error": (
+        "def f():\n    try:\n        1 / 0\n"
+        "    except ZeroDivisionError as error:\n        raise KeyError from error\n\nf()\n"
+    ),
+    "a syntax error": "x = (\n",
+    "exit with a text": "raise SystemExit('goodbye')\n",
+    "atexit and a hook": (
+        "import atexit, sys\natexit.register(print, 'at exit')\n"
+        "sys.excepthook = lambda *about: print('hook', about[0].__name__)\n1 / 0\n"
+    ),
+    "an interrupt": ("import atexit\natexit.register(print, 'at exit')\nraise KeyboardInterrupt\n"),
+}
+
+
+@pytest.mark.parametrize("text", ENDINGS.values(), ids=ENDINGS)
+def test_a_program_ends_as_under_python(tmp_path: Path, text: str) -> None:
+    (tmp_path / "program.py").write_text(text)
+
+    plain = python("program.py", cwd=tmp_path)
+    ours = python(*RUNNER, "program.py", cwd=tmp_path)
+
+    assert (ours.stdout, ours.stderr, ours.returncode) == (
+        plain.stdout,
+        plain.stderr,
+        plain.returncode,
+    )
+    if "KeyboardInterrupt" in text:
+        assert ours.returncode == -signal.SIGINT
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ([], 2, "usage: python -m steersman.compat"),
+        (["--unknown"], 2, "usage: python -m steersman.compat"),
+        (["-m"], 2, "usage: python -m steersman.compat"),
+        (["missing.py"], 2, "can't open file"),
+        (["-m", "missing_module"], 1, "No module named missing_module"),
+    ],
+)
+def test_a_wrong_command_line_is_told(
+    capsys: pytest.CaptureFixture[str], words: list[str], status: int, said: str
+) -> None:
+    assert main(words) == status
+    assert said in capsys.readouterr().err
