@@ -27,6 +27,7 @@ from steersman._session.pause import Pause
 from steersman._session.prompt_content import Prompt, line_fields, prompt_content
 from steersman._session.reading import SessionReaders
 from steersman._session.requests.hooks import run_session_start
+from steersman._session.rest import wait_for_rest
 from steersman._session.sent_prompts import Checkpoint, PromptSender
 from steersman._session.setup import SessionSetup
 from steersman._session.turn import Turn, When
@@ -346,6 +347,8 @@ class Session:
     async def wait(self, timeout: float | None = None) -> SessionSnapshot:
         """Accept no more prompts, let everything finish, and close; returns the last snapshot.
 
+        Background work has `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` between turns: 10 minutes if the
+        CLI's environment does not have it, and 0 is for ever. What then still runs is stopped.
         Raises `RequestTimeout` (also a `TimeoutError`) if it takes longer. The session then stays
         open, and accepts prompts again.
         """
@@ -355,8 +358,7 @@ class Session:
         self._sender.waiting += 1
         try:
             async with asyncio.timeout(None if timeout is None else _seconds(timeout, timeout)):
-                while not (self._lifecycle.is_at_rest or self._parts.status.phase.is_over):
-                    await self._parts.journal.signal.wait()
+                await wait_for_rest(self._parts, self._lifecycle)
         except TimeoutError:
             raise RequestTimeout("wait", f"the session still works after {timeout:g} s") from None
         finally:

@@ -270,6 +270,8 @@ class Session:
     def wait(self, timeout: float | None = None) -> SessionSnapshot:
         """Accept no more prompts, let everything finish, and close; returns the last snapshot.
 
+        Background work has `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` between turns: 10 minutes if the
+        CLI's environment does not have it, and 0 is for ever. What then still runs is stopped.
         Raises `RequestTimeout` (also a `TimeoutError`) if it takes longer. The session then stays
         open, and accepts prompts again.
         """
