@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from steersman.testing.older_cli import OLDER_VERSION, find_older_cli
+from steersman.testing.sandbox import find_stock_cli
 from tests.compat.programs import keeping
 from tests.compat.programs.catalogue import load
 from tests.compat.programs.comparing import complaints, difference
@@ -21,8 +22,61 @@ from tests.live.test_harness import stock_cli
 
 pytestmark = [pytest.mark.timeout(300)]
 
+Find = Callable[[], Path]
+
 PROGRAMS = load()
 GROUPS = sorted({each.group for each in PROGRAMS.values()})
+SHARDS = 4
+"""Tests that share the programs of the suite, so that two workers have something to do."""
+IN_SUITE = (
+    "agent_in_the_foreground",
+    "client_before_it_is_connected",
+    "client_clearing_its_conversation",
+    "client_connected_with_an_iterable",
+    "client_interrupting",
+    "client_rewinding_files",
+    "client_setting_the_model",
+    "client_steering_in_mid_turn",
+    "client_stopping_a_task",
+    "client_whose_cli_is_killed_between_turns",
+    "client_whose_reader_is_cancelled",
+    "client_with_the_replay_flag",
+    "client_with_three_prompts_at_once",
+    "hook_that_changes_the_input",
+    "hook_that_raises",
+    "hooks_after_tools",
+    "hooks_of_compaction_and_start",
+    "hooks_with_matchers",
+    "one_shot_cancelled",
+    "one_shot_of_two_prompts",
+    "one_shot_that_the_api_refuses",
+    "one_shot_up_to_max_turns",
+    "one_shot_whose_prompts_raise",
+    "one_shot_with_a_result_of_1_5_mb",
+    "one_shot_with_background_work",
+    "one_shot_with_partial_messages",
+    "one_shot_with_structured_output",
+    "one_shot_without_permission",
+    "options_that_others_refuse",
+    "permission_as_an_answer_to_the_model",
+    "permission_callback_that_raises",
+    "permission_denied_with_an_interrupt",
+    "permission_with_a_new_rule",
+    "permission_with_another_input",
+    "session_in_a_store",
+    "sessions_read",
+    "start_in_a_folder_that_is_not_there",
+    "start_of_a_cli_that_ends_at_once",
+    "start_with_a_session_that_is_not_there",
+    "start_without_a_cli",
+    "tool_with_a_picture",
+    "tool_with_a_simple_schema",
+    "tool_with_wrong_arguments",
+    "tools_of_two_servers",
+    "tools_that_fail",
+    *(name for name, each in PROGRAMS.items() if each.group == "on_transports"),
+)
+"""Those that differ most from each other; `make soak` runs all."""
 LIVE = (
     "client_interrupting",
     "hook_that_denies",
@@ -47,9 +101,9 @@ def on_ours(cli: Path, names: list[str]) -> dict[str, list[str]]:
 
 @pytest.mark.live
 @pytest.mark.process
-@pytest.mark.parametrize("group", GROUPS)
-def test_programs_go_the_same_way_on_ours(group: str) -> None:
-    assert on_ours(stock_cli(), named(group)) == {}
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_programs_go_the_same_way_on_ours(shard: int) -> None:
+    assert on_ours(stock_cli(), list(IN_SUITE[shard::SHARDS])) == {}
 
 
 @pytest.mark.live
@@ -75,6 +129,11 @@ def test_there_are_ninety_programs_and_what_each_does_is_kept() -> None:
         assert kept["cli"] == version
 
 
+def test_the_programs_of_the_suite_are_there_and_of_all_kinds() -> None:
+    assert set(IN_SUITE) <= set(PROGRAMS)
+    assert {PROGRAMS[name].group for name in IN_SUITE} == set(GROUPS)
+
+
 def test_every_difference_has_a_reason_and_every_reason_a_difference() -> None:
     differing = {
         name
@@ -93,8 +152,9 @@ def test_every_difference_has_a_reason_and_every_reason_a_difference() -> None:
 @pytest.mark.soak_only
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("group", GROUPS)
-def test_programs_go_the_same_way_on_ours_with_an_older_cli(group: str) -> None:
-    assert on_ours(stock_cli(find_older_cli), named(group)) == {}
+@pytest.mark.parametrize("find", [find_stock_cli, find_older_cli])
+def test_all_programs_go_the_same_way_on_ours_with_both_clis(group: str, find: Find) -> None:
+    assert on_ours(stock_cli(find), named(group)) == {}
 
 
 @pytest.mark.live
@@ -102,16 +162,16 @@ def test_programs_go_the_same_way_on_ours_with_an_older_cli(group: str) -> None:
 @pytest.mark.soak_only
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("group", GROUPS)
-@pytest.mark.parametrize("find", [stock_cli, find_older_cli])
-def test_the_official_package_still_does_what_was_kept(group: str, find: Any) -> None:
-    cli = find()
+@pytest.mark.parametrize("find", [find_stock_cli, find_older_cli])
+def test_the_official_package_still_does_what_was_kept(group: str, find: Find) -> None:
+    cli = stock_cli(find)
 
     found = play(OFFICIAL, cli, named(group))
 
     official = keeping.kept(cli_version(cli))["programs"]
-    for trace in found.values():
-        trace.pop("left", None)
-    differing = {name: difference(official[name], trace) for name, trace in found.items()}
+    differing = {
+        name: difference(official[name], {**trace, "left": []}) for name, trace in found.items()
+    }
     assert {name: lines for name, lines in differing.items() if lines} == {}
 
 

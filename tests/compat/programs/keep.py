@@ -8,6 +8,8 @@ must then have a reason for each. Read the diff.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from steersman.testing.older_cli import find_older_cli
@@ -21,39 +23,41 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the named programs, or all, on both CLIs; a program that is gone is removed."""
+    """Run the named programs, or all, on both CLIs."""
     programs, given = load(), [each for each in sys.argv[1:] if not each.startswith("--")]
     names = [name for name in programs if not given or name in given]
-    if "--ours" in sys.argv:
-        keep_differences(names)
-        return
-    groups = sorted({programs[name].group for name in names})
+    keep = keep_differences if "--ours" in sys.argv else keep_traces
     for cli in (find_stock_cli(), find_older_cli()):
-        version = cli_version(cli)
-        for group in groups:
-            found = play(OFFICIAL, cli, [each for each in names if programs[each].group == group])
-            before = keeping.kept(version)["programs"] if keeping.place(version).exists() else {}
-            traces = {**before, **without_leftovers(found)}
-            keeping.write(
-                version, {name: each for name, each in traces.items() if name in programs}
-            )
-            sys.stdout.write(f"{version}: {len(found)} of {group}\n")
-            sys.stdout.flush()
+        # Few at a time, so that little is lost if it is stopped.
+        for group in sorted({programs[name].group for name in names}):
+            keep(cli, [name for name in names if programs[name].group == group])
 
 
-def keep_differences(names: list[str]) -> None:
-    """Run programs on ours with both CLIs, and keep how they differ."""
-    for cli in (find_stock_cli(), find_older_cli()):
-        version = cli_version(cli)
-        official = keeping.kept(version)["programs"]
-        found = {
-            name: difference(official[name], trace)
-            for name, trace in play(OURS, cli, names).items()
-        }
-        known = {**keeping.differences(version), **found}
-        keeping.write_differences(version, {name: each for name, each in known.items() if each})
-        differing = [name for name, each in found.items() if each]
-        sys.stdout.write(f"{version}: {len(differing)} of {len(found)} differ: {differing}\n")
+def keep_traces(cli: Path, names: list[str]) -> None:
+    """Keep what the official package does; a program that is gone is removed."""
+    version, programs = cli_version(cli), load()
+    found = play(OFFICIAL, cli, names)
+    before = keeping.kept(version)["programs"] if keeping.place(version).exists() else {}
+    traces = {**before, **without_leftovers(found)}
+    keeping.write(version, {name: each for name, each in traces.items() if name in programs})
+    report(version, found)
+
+
+def keep_differences(cli: Path, names: list[str]) -> None:
+    """Keep how ours differs from what was kept."""
+    version = cli_version(cli)
+    official = keeping.kept(version)["programs"]
+    traces = play(OURS, cli, names)
+    found = {name: difference(official[name], trace) for name, trace in traces.items()}
+    known = {**keeping.differences(version), **found}
+    keeping.write_differences(version, {name: each for name, each in known.items() if each})
+    report(version, [name for name, each in found.items() if each])
+
+
+def report(version: str, names: Iterable[str]) -> None:
+    """Write which programs were kept."""
+    sys.stdout.write(f"{version}: {', '.join(names) or '-'}\n")
+    sys.stdout.flush()
 
 
 def without_leftovers(traces: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,12 @@ async def agent_in_the_foreground(sdk: Any, stage: Stage) -> None:
     await stage.read(sdk.query(prompt="send the scout", options=options))
 
 
-@program(call("Agent", SEND), say("sent"), say("it is back"), branches=BRANCH)
+@program(
+    call("Agent", SEND, run_in_background=True),
+    say("sent"),
+    say("it is back"),
+    branches=BRANCH,
+)
 async def agent_in_the_background(sdk: Any, stage: Stage) -> None:
     stage.write("a.txt", "a")
     options = stage.options(agents=scout(sdk), allowed_tools=["Agent"])
