@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from scripts.parity_report.instead import (
     BY_STORE,
-    COMPAT,
     FOLDER_NAME,
     OUR_FORK,
     SETTINGS,
@@ -263,7 +262,6 @@ WHOLE_SECTION: Mapping[str, str] = {
         "kept as data: in the answer to initialize; nothing here depends on it yet"
     ),
     "untyped_tools": "not declared: no type in sdk-tools.d.ts, so its input stays a mapping",
-    "python_all": COMPAT,
     "ts_exports": "not yet: a constant that only the TypeScript SDK has",
 }
 """Reasons for everything that is missing in a section."""
