@@ -105,7 +105,7 @@ def _inside(folder: Path, unread: list[OSError]) -> Iterator[Path]:
         folders[:] = sorted(each for each in folders if _is_entered(Path(place, each)))
         for name in sorted(names):
             path = Path(place, name)
-            # The file that a link leads to may belong to somebody else.
+            # A link may lead out of the folder that was named.
             if _is_known(name) and path.is_file() and not path.is_symlink():
                 yield path
 

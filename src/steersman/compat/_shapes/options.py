@@ -10,7 +10,7 @@ from steersman.compat._shapes.hook_inputs import HookEvent
 from steersman.compat._shapes.hooks import HookMatcher
 from steersman.compat._shapes.mcp import McpServerConfig
 from steersman.compat._shapes.permissions import CanUseTool, PermissionMode
-from steersman.compat._shapes.sessions import SessionStore, SessionStoreFlushMode
+from steersman.compat._shapes.stored_sessions import SessionStore, SessionStoreFlushMode
 
 __all__ = [
     "AgentDefinition",
