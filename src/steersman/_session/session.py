@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+)
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, overload
@@ -42,7 +49,7 @@ from steersman.errors import (
     TurnFailed,
     UsageError,
 )
-from steersman.journal import Entry, Lagged, Move, Phase, TurnResult
+from steersman.journal import Entry, Kind, Lagged, Move, Phase, TurnResult
 from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.snapshot import SessionSnapshot, State, StateChanged, describe
@@ -383,9 +390,14 @@ class Session:
         """Iterate over the lines of the conversation as received, without control lines."""
         return self._readers.lines(after)
 
-    def journal(self, *, after: int | None = None) -> AsyncIterator[Entry | Lagged]:
-        """Iterate over all entries by number; yields `Lagged` for those neither here nor stored."""
-        return self._readers.entries(after)
+    def journal(
+        self, *, after: int | None = None, kinds: Collection[Kind] | None = None
+    ) -> AsyncIterator[Entry | Lagged]:
+        """Iterate over all entries by number; yields `Lagged` for those neither here nor stored.
+
+        With `kinds` only over entries of those kinds.
+        """
+        return self._readers.entries(after, kinds)
 
     def redacted(self, line: bytes) -> bytes:
         """Return `line` without known secrets, as the journal file has it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 from weakref import WeakValueDictionary
@@ -21,7 +21,7 @@ from steersman.control.permissions import PermissionModeSet
 from steersman.control.session import InterruptReceipt
 from steersman.control.verbs import Verb
 from steersman.errors import RequestTimeout, SteersmanError, UsageError
-from steersman.journal import Entry, Lagged, Phase, TurnResult
+from steersman.journal import Entry, Kind, Lagged, Phase, TurnResult
 from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
@@ -295,9 +295,15 @@ class Session:
         """Iterate over the lines of the conversation as received, without control lines."""
         return Items(self._portal, lambda: self._session.raw(after=after), self._stop)
 
-    def journal(self, *, after: int | None = None) -> Iterator[Entry | Lagged]:
-        """Iterate over all entries by number; yields `Lagged` for those neither here nor stored."""
-        return Items(self._portal, lambda: self._session.journal(after=after), self._stop)
+    def journal(
+        self, *, after: int | None = None, kinds: Collection[Kind] | None = None
+    ) -> Iterator[Entry | Lagged]:
+        """Iterate over all entries by number; yields `Lagged` for those neither here nor stored.
+
+        With `kinds` only over entries of those kinds.
+        """
+        session = self._session
+        return Items(self._portal, lambda: session.journal(after=after, kinds=kinds), self._stop)
 
     def redacted(self, line: bytes) -> bytes:
         """Return `line` without known secrets, as the journal file has it."""
