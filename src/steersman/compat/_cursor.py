@@ -122,12 +122,9 @@ class Cursor:
         something was not read or has not settled, or nothing is owed.
         """
         owed, settled = self._owed, self._settled
-        if (
-            not owed
-            or self._here
-            or self._session.phase.is_over
-            or not settled.issuperset(tuple(owed))
-        ):
+        if not owed or self._here or self._session.phase.is_over:
+            return None
+        if not settled.issuperset(tuple(owed)):
             return None
         uuid = next(iter(owed))
         settled.discard(uuid)
