@@ -223,11 +223,9 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "TRACEPARENT": TRACES,
         "TRACESTATE": TRACES,
         "CLAUDE_SECURESTORAGE_CONFIG_DIR": "Windows",
-        "CLAUDE_CODE_SDK_READS_SESSION_STATE": (
-            "done differently: CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS requests the same messages"
-        ),
         "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": (
-            "done differently: stdin stays open until the session is closed"
+            "done differently: stdin stays open until the session is closed; `Session.wait()` and"
+            " queries over a stream of prompts keep to it"
         ),
         "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT": "done differently: the option `startup` has the limits",
         "PWD": "done differently: not set; the CLI is started in `cwd`",
