@@ -40,7 +40,7 @@ log = logging.getLogger("steersman.fleet")
 LEASE = 15.0
 """Seconds after which the jobs of a worker that was killed are given to others."""
 STARTING = 60.0
-"""The first lease: the event loop stands still while the engine prepares its tables."""
+"""The first lease: the event loop is blocked while the engine prepares its tables."""
 RETRY = 0.5
 """Seconds until a lease that could not be renewed is tried again."""
 LOOKS = 1.0
@@ -87,7 +87,7 @@ class Worker:
         """Set once it takes jobs."""
 
     def drain(self) -> None:
-        """Take no more jobs; turns at work finish, or are parked after `drain_timeout` seconds."""
+        """Take no more jobs; current turns finish, or are parked after `drain_timeout` seconds."""
         self._drain.set()
 
     async def run(self) -> None:
@@ -185,7 +185,7 @@ class Worker:
         await runner.written(PARKING)
         # A look at the queues that had begun may still take something.
         await asyncio.sleep(2 * runner.rhythm.queue)
-        # The code of the jobs goes on elsewhere.
+        # The code of the jobs is continued elsewhere.
         await engine.recover(self.name)
 
     async def _take_over(self, engine: DbosEngine, fleet: StoredFleet) -> None:
