@@ -18,7 +18,7 @@ from typing import Any
 
 from steersman._json import JsonDict, JsonObject
 from steersman.errors import PoisonedJob, SteersmanError, StoreError, UsageError
-from steersman.fleet._dbos.client import DbosJobs
+from steersman.fleet._dbos.job_table import DbosJobs
 from steersman.fleet._dbos.loading import (
     APPLICATION,
     JOB,
@@ -26,7 +26,7 @@ from steersman.fleet._dbos.loading import (
     SEGMENT,
     SEGMENTS,
     VERSION,
-    errors_told,
+    errors_translated,
     load,
 )
 from steersman.fleet._dbos.places import Place
@@ -99,7 +99,7 @@ class Runner:
         self._awaited: dict[str, asyncio.Event] = {}
         """The segments that jobs of this process wait for."""
         self._ending: set[str] = set()
-        """Segments that have ended here, and whose rows may not say so yet."""
+        """Segments that have ended here, and whose rows may not show it yet."""
         self._looking: asyncio.Task[None] | None = None
         self._code: Callable[[JobSpec], Awaitable[JsonObject]] | None = None
         self._segment: Segment | None = None
@@ -127,7 +127,7 @@ class Runner:
         self._code, self._segment = code, segment
         self.dbos = load()
         await self._jobs.in_thread(partial(prepare, self._place))
-        with errors_told(self._place.name):
+        with errors_translated(self._place.name):
             # In this thread: DBOS runs the workflows in the event loop that it is launched in.
             self._launch()
             _current = self
@@ -172,7 +172,7 @@ class Runner:
         )
 
     def stop_taking(self) -> None:
-        """Take no more jobs and segments; those at work go on."""
+        """Take no more jobs and segments; current ones continue."""
         for event in self._instance.background_thread_stop_events:
             event.set()
 
@@ -223,7 +223,7 @@ class Runner:
                 # It is a job of another worker now. DBOS records nothing for a cancelled task.
                 raise asyncio.CancelledError from error
             if "WorkflowCancelled" in _name_of(error):
-                # The job was cancelled with its segment, so nobody reads this.
+                # The job was cancelled with its segment, so this is not read.
                 return {}
             if _is_of_engine(error):
                 # Nothing is decided about the job: it is run again from its records. DBOS records
@@ -289,9 +289,9 @@ class Runner:
         """Add an event to a job. The last ones are kept."""
         job = self._mine[id_]
         job.events.append(dict(data))
-        said = {"events": job.events[-KEPT:], "count": len(job.events)}
+        reported = {"events": job.events[-KEPT:], "count": len(job.events)}
         state = {name: data[name] for name in ("state", "why") if name in data}
-        await self.dbos.DBOS.update_workflow_attributes_async(id_, {**said, **state})
+        await self.dbos.DBOS.update_workflow_attributes_async(id_, {**reported, **state})
 
     # Segments
 
@@ -306,7 +306,7 @@ class Runner:
             try:
                 return await task
             except asyncio.CancelledError:
-                # The workflow was cancelled, so nobody reads this.
+                # The workflow was cancelled, so this is not read.
                 mine = asyncio.current_task()
                 if self._is_closing or (mine is not None and mine.cancelling()):
                     raise
