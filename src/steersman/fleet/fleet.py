@@ -152,8 +152,9 @@ class Fleet:
 
         Turns of one conversation run one after the other. A `conversation` of None begins a new
         one: `job.conversation` is its id. The same `key` in the same conversation is the same job;
-        `KeyTaken` is raised for another prompt. `when="next"` and `"now"` reach a turn in progress; otherwise it is the next turn of the conversation. Raises `LimitReached` if the
-        budget is used up.
+        `KeyTaken` is raised for another prompt. `when="next"` and `"now"` reach a turn in progress;
+        otherwise it is the next turn of the conversation. Raises `LimitReached` if the budget is
+        used up.
         """
         content = prompt_content(prompt)
         self._check(conversation, key, agent, priority, limits, when)
