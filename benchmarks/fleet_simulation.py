@@ -264,15 +264,15 @@ def storm(seed: int = 1, *, governed: bool = True) -> dict[str, float]:
 def main(arguments: list[str]) -> int:
     """Print the figures of all three."""
     seed = int(arguments[0]) if arguments else 1
-    found = {
-        "fairness": fairness(seed=seed),
-        "recovery": recovery(seed=seed),
-        "storm": storm(seed),
-        "storm without a governor": storm(seed, governed=False),
+    parts: dict[str, Callable[[], dict[str, float]]] = {
+        "fairness": lambda: fairness(seed=seed),
+        "recovery": lambda: recovery(seed=seed),
+        "storm": lambda: storm(seed),
+        "storm without a governor": lambda: storm(seed, governed=False),
     }
-    for name, figures in found.items():
-        for what, figure in figures.items():
-            print(f"{name}: {what}: {figure:,.1f}".removesuffix(".0"))
+    for name, part in parts.items():
+        for what, figure in part().items():
+            print(f"{name}: {what}: {figure:,.1f}".removesuffix(".0"), flush=True)
     return 0
 
 

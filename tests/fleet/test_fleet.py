@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from steersman import Agent
-from steersman.errors import ChannelClosed, KeyTaken, LimitReached, UsageError
+from steersman.errors import ChannelClosed, CliNotFound, KeyTaken, LimitReached, UsageError
 from steersman.fleet import Fleet, FleetStatus, Governor, Job
 from steersman.journal import Kind
 from steersman.options import Caps, Limits
@@ -310,6 +310,20 @@ async def test_a_job_can_be_withdrawn_before_and_interrupted_while_it_runs() -> 
 
     assert (withdrawn, late, outcomes) == (True, False, ["interrupted", "cancelled"])
     assert after.text == "Next."
+
+
+async def test_a_conversation_that_cannot_be_opened_is_a_failed_turn_and_the_next_one_runs() -> (
+    None
+):
+    agents = {"default": Agent(transport=cli()), "broken": Agent(cli_path="/nowhere/claude")}
+    async with asyncio.timeout(LIMIT), Fleet(agents, slots=1, governor=PLENTY) as fleet:
+        broken = await fleet.send("a", "hello", agent="broken")
+        fine = await fleet.send("a", "hello")
+        failed, result = await broken, await fine
+        status = fleet.status()
+
+    assert (failed.outcome, type(failed.cause)) == ("failed", CliNotFound)
+    assert (result.text, status.settled, adds_up(status)) == ("Echo: hello", 2, True)
 
 
 # --- CLIs that are started ahead ---------------------------------------------------------

@@ -43,7 +43,7 @@ class Fleet:
     A session whose turn has settled stays open for `idle` seconds, or until its slot is wanted.
     Leaving the block ends what runs, as `drain(0)` does. Jobs live as long as the fleet; a turn is
     run once beyond that if it has a `key`. With a `store`, agents without an inbox get that of the
-    store, so that a turn that waits for a person can give its slot away. For jobs that outlive the
+    store, so that a turn that waits for the user can give its slot away. For jobs that outlive the
     process, start workers on the store and send with `FleetClient`.
     """
 
@@ -114,9 +114,9 @@ class Fleet:
             await self._sessions.aclose()
 
     async def drain(self, timeout: float) -> Drained:
-        """Begin no turn any more; those at work finish, or are parked after `timeout` seconds.
+        """Begin no turn any more; those in progress finish, or are parked after `timeout` seconds.
 
-        Asks stay open. A turn that waits for a person is parked at once. Without an inbox in a
+        Asks stay open. A turn that waits for the user is parked at once. Without an inbox in a
         store a turn cannot be parked: its CLI is killed, and it continues when the same key is
         sent again. `send()` raises `ChannelClosed` from now on.
         """
@@ -136,7 +136,7 @@ class Fleet:
 
     # Jobs
 
-    async def send(  # noqa: PLR0913 - one argument for each thing that may be said
+    async def send(  # noqa: PLR0913 - one argument for each thing that may be given
         self,
         conversation: str | None,
         prompt: Prompt,
@@ -152,9 +152,9 @@ class Fleet:
 
         Turns of one conversation run one after the other. A `conversation` of None begins a new
         one: `job.conversation` is its id. The same `key` in the same conversation is the same job;
-        `KeyTaken` is raised for another prompt. `when="next"` and `"now"` reach a turn that is at
-        work; otherwise it is the next turn of the conversation. Raises `LimitReached` if the
-        budget is used up.
+        `KeyTaken` is raised for another prompt. `when="next"` and `"now"` reach a turn in progress;
+        otherwise it is the next turn of the conversation. Raises `LimitReached` if the budget is
+        used up.
         """
         content = prompt_content(prompt)
         self._check(conversation, key, agent, priority, limits, when)
@@ -187,7 +187,7 @@ class Fleet:
         return self._slots.claim() if is_usual else None
 
     def _join(self, spec: JobSpec, when: When) -> Join | None:
-        if not self._sessions.is_at_work(spec.conversation):
+        if not self._sessions.has_turn(spec.conversation):
             return None
 
         async def join() -> SegmentEnd | None:

@@ -131,7 +131,7 @@ class Scheduler:
         return True
 
     def waits(self, conversation: str, now: float, *, is_waiting: bool) -> None:
-        """Record that a session that works waits only for a person, and could be parked."""
+        """Record that a session that works waits only for the user, and could be parked."""
         known = self._all.get(conversation)
         if known is None or known.session != "working":
             return
@@ -264,7 +264,7 @@ class Scheduler:
         return Begin(order, is_warm)
 
     def _make_room(self) -> Close | Leave | None:
-        """Give up the session that is missed least; None if all are at work."""
+        """Give up the session that is missed least; None if all are in use."""
         found = self.table.least_missed()
         if found is None or found.session == "warm":
             return None if found is None else self._close(found)

@@ -46,7 +46,7 @@ class Observer(Protocol):
         ...
 
     def waits(self, conversation: str, *, is_waiting: bool) -> None:
-        """Record that a session waits only for a person, and could be parked; or no longer."""
+        """Record that a session waits only for the user, and could be parked; or no longer."""
         ...
 
     def limited(self, conversation: str, until: float) -> None:
@@ -92,7 +92,7 @@ class FleetSessions:
     async def run(self, spec: JobSpec, number: int = 0) -> SegmentEnd:
         """Run one segment: open the conversation, send the prompt, wait for its end.
 
-        The session stays open if `keeps` says so. `send(key=)` makes sure that the turn runs once,
+        The session stays open if `keeps` is true. `send(key=)` makes sure that the turn runs once,
         whatever was done before. A cancellation interrupts the turn.
         """
         del number
@@ -169,15 +169,15 @@ class FleetSessions:
             session.on("state_change", changed)
         return held
 
-    def is_at_work(self, conversation: str) -> bool:
+    def has_turn(self, conversation: str) -> bool:
         """Whether a turn of the conversation runs, which a prompt can join."""
         held = self._open.get(conversation)
         return held is not None and any(not turn.is_settled for turn in held.turns)
 
     async def join(self, spec: JobSpec, when: When) -> SegmentEnd | None:
-        """Send a prompt into the turn that is at work; returns None if there is none."""
+        """Send a prompt into the turn in progress; returns None if there is none."""
         held = self._open.get(spec.conversation)
-        if held is None or not self.is_at_work(spec.conversation):
+        if held is None or not self.has_turn(spec.conversation):
             return None
         after = held.session.last_seq
         prompt: Prompt = spec.prompt

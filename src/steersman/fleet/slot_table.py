@@ -1,4 +1,4 @@
-"""What each slot is used for: sessions at work, warm, started ahead, and being closed."""
+"""What each slot is used for: sessions in use, warm, started ahead, and being closed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SlotTable:
             conversation.ticket = 0
 
     def set_waiting(self, conversation: ConversationState, since: float | None) -> None:
-        """Record since when a turn waits only for a person; None if it does not."""
+        """Record since when a turn waits only for the user; None if it does not."""
         conversation.waits_since = since
         if since is None:
             self._waiting.pop(conversation.name, None)
@@ -52,7 +52,7 @@ class SlotTable:
 
     @property
     def busy(self) -> int:
-        """How many turns run and do not wait for a person."""
+        """How many turns run and do not wait for the user."""
         return self.working - len(self._waiting)
 
     @property
@@ -85,7 +85,7 @@ class SlotTable:
         return list(self._by_state[state].values())
 
     def waiting(self) -> list[ConversationState]:
-        """Return the conversations whose turn waits only for a person, and could be parked."""
+        """Return the conversations whose turn waits only for the user, and could be parked."""
         return list(self._waiting.values())
 
     def counts(self) -> SlotCounts:
@@ -102,7 +102,7 @@ class SlotTable:
         )
 
     def least_missed(self) -> ConversationState | None:
-        """Return the session to give up first; None if all are at work."""
+        """Return the session to give up first; None if all are in use."""
         warm = self.in_state("warm")
         if warm:
             return min(warm, key=_missed_last)
