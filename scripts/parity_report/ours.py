@@ -39,7 +39,9 @@ __all__ = [
     "verbs",
 ]
 
-NOT_SURFACE = ("steersman.cli", "steersman.testing")
+NOT_SURFACE = ("steersman.cli", "steersman.compat", "steersman.testing")
+"""Packages that are not looked at; the names of `compat` are official, and a table of their own."""
+
 METHOD_OWNERS = (Session, Agent, Turn)
 """Classes whose methods correspond to methods of the official clients."""
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from scripts.parity_report.instead import (
     BY_STORE,
-    COMPAT,
     FOLDER_NAME,
     OUR_FORK,
     SETTINGS,
@@ -224,11 +223,9 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "TRACEPARENT": TRACES,
         "TRACESTATE": TRACES,
         "CLAUDE_SECURESTORAGE_CONFIG_DIR": "Windows",
-        "CLAUDE_CODE_SDK_READS_SESSION_STATE": (
-            "done differently: CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS requests the same messages"
-        ),
         "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": (
-            "done differently: stdin stays open until the session is closed"
+            "done differently: stdin stays open until the session is closed; `Session.wait()` and"
+            " queries over a stream of prompts keep to it"
         ),
         "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT": "done differently: the option `startup` has the limits",
         "PWD": "done differently: not set; the CLI is started in `cwd`",
@@ -265,8 +262,6 @@ WHOLE_SECTION: Mapping[str, str] = {
         "kept as data: in the answer to initialize; nothing here depends on it yet"
     ),
     "untyped_tools": "not declared: no type in sdk-tools.d.ts, so its input stays a mapping",
-    "python_all": COMPAT,
-    "python_types_not_exported": COMPAT,
-    "ts_exports": COMPAT,
+    "ts_exports": "not yet: a constant that only the TypeScript SDK has",
 }
 """Reasons for everything that is missing in a section."""

@@ -18,8 +18,8 @@ from scripts.parity_report.claims import (
     elsewhere_claim,
     event_claim,
     member_claim,
+    official_claim,
     public_claim,
-    resolved_claim,
     variable_claim,
     verb_claim,
 )
@@ -313,9 +313,11 @@ def _python_names(catalogue: Catalogue, evidence: Evidence) -> Section:
     rows: list[Row] = []
     for section in ("python_all", "python_types_not_exported"):
         builder = _RowBuilder(section, evidence, "tests/compat/")
-        where = "exported" if section == "python_all" else "in types.py"
+        is_exported = section == "python_all"
+        where = "exported" if is_exported else "in types.py"
+        home = "steersman.compat" if is_exported else "steersman.compat.types"
         rows += [
-            builder.row(name, (name, where), resolved_claim(f"steersman.compat.{name}"))
+            builder.row(name, (name, where), official_claim(f"{home}.{name}"))
             for name in catalogue[section]
         ]
     return Section("python_all", "Names of the Python SDK", ("name", "where"), tuple(rows))

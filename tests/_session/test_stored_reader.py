@@ -82,6 +82,21 @@ async def test_what_has_left_the_memory_comes_from_the_file(tmp_path: Path) -> N
     assert await all_of(reader_of(made, after=7)) == list(range(8, 21))
 
 
+async def test_a_reader_of_some_kinds_gets_only_those_from_the_file_and_from_memory(
+    tmp_path: Path,
+) -> None:
+    made = writer_to(JournalFile(tmp_path / "journal.jsonl"), memory=1000)
+    for kind in (Kind.MESSAGE, Kind.SENT, Kind.SETTLED, Kind.CONTROL) * 5:
+        made.append(1.0, kind, LINE)
+    made.end()
+    chosen = frozenset({Kind.MESSAGE, Kind.SETTLED})
+
+    reader = StoredReader(made.journal, made.signal, made.stored, after=0, kinds=chosen)
+
+    assert 0 < made.journal.lost_after(0) < 19
+    assert await all_of(reader) == list(range(1, 21, 2))
+
+
 async def test_without_a_sink_that_can_be_read_the_reader_lags() -> None:
     made = JournalWriter(1, lambda: 1.0)
     note(made, 20)

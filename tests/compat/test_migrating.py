@@ -174,9 +174,16 @@ def test_what_is_not_decided_stays_and_is_told(text: str, said: str) -> None:
     assert found.notes[0].line in (1, 2)
 
 
-def test_bytes_that_are_no_text_are_told() -> None:
-    data = b"# -*- coding: utf-8 -*-\nimport claude_agent_sdk\nx = '\xff'\n"
-
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"# -*- coding: utf-8 -*-\nimport claude_agent_sdk\nx = '\xff'\n",
+        b"# -*- coding: nonsense -*-\nimport claude_agent_sdk\n",
+        b"import claude_agent_sdk\nx = " + b"-" * 100_000 + b"1\n",
+    ],
+    ids=["no UTF-8", "an unknown encoding", "too deep"],
+)
+def test_a_file_that_cannot_be_read_is_told(data: bytes) -> None:
     found = migrate_source(data)
 
     assert found.data == data

@@ -113,7 +113,7 @@ GOOD: list[Frame] = [
     ),
     *(system(subtype, x=1) for subtype in ("init", "of_a_later_release", 5, None, ["x"])),
     system("task_updated", task_id="t", patch={"status": "killed"}, uuid="u", session_id="s"),
-    *(system("task_updated", patch=patch) for patch in ODD_PATCHES),
+    *(system("task_updated", patch=given) for given in ODD_PATCHES),
     system("mirror_error"),
     system("mirror_error", key={"project_key": "p", "session_id": "s"}, error="e"),
     system("hook_started"),

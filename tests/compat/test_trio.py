@@ -8,7 +8,7 @@ import threading
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
@@ -21,11 +21,12 @@ from steersman.compat import (
     HookMatcher,
     Message,
     PermissionResultAllow,
+    SessionStore,
     create_sdk_mcp_server,
     query,
     tool,
 )
-from steersman.compat.types import SyncHookJSONOutput
+from steersman.compat.types import McpServerConfig, SyncHookJSONOutput
 from tests.compat.canned import Canned, Line, answer, result, text_line, texts, user
 
 LIMIT = 10.0
@@ -184,7 +185,7 @@ def test_tools_run_where_trio_runs() -> None:
                 self.say.send_nowait(result("done"))
 
     transport = Hears(calls, ends=False)
-    servers = {"calc": create_sdk_mcp_server("calc", tools=[add])}
+    servers: dict[str, McpServerConfig] = {"calc": create_sdk_mcp_server("calc", tools=[add])}
 
     async def main() -> None:
         async with ClaudeSDKClient(ClaudeAgentOptions(mcp_servers=servers), transport) as client:
@@ -216,7 +217,9 @@ def test_session_stores_run_where_trio_runs(tmp_path: Path) -> None:
         yield {"type": "transcript_mirror", "filePath": where, "entries": [entry]}
         yield from answer(prompt, number)
 
-    options = ClaudeAgentOptions(session_store=Store(), env={"CLAUDE_CONFIG_DIR": str(tmp_path)})
+    options = ClaudeAgentOptions(
+        session_store=cast("SessionStore", Store()), env={"CLAUDE_CONFIG_DIR": str(tmp_path)}
+    )
 
     run(lambda: collect(query(prompt="a", options=options, transport=Canned(mirrors))))
 

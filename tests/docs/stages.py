@@ -78,6 +78,7 @@ SCRIPTS: Mapping[str, tuple[Answer, ...]] = {
 PRINTED: Mapping[str, tuple[str, ...]] = {
     "README.md": ("It is 25.\n0.0",),
     "docs/asks.md": ("permission Bash {'command': 'touch new'",),
+    "docs/compat.md": ("result success", "completed"),
     "docs/command-line.md": ("git this is no repository git init",),
     "docs/debugging.md": ("idle", "message", "completed"),
     "docs/journal.md": ("'idle', 'starting', 'idle', 'running'", "It says hi."),

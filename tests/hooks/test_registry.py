@@ -22,6 +22,7 @@ from steersman.hooks import (
     UserPromptSubmit,
     WorktreeCreate,
     log,
+    official,
 )
 
 
@@ -29,7 +30,7 @@ def look(_event: Any) -> None:
     """Return no opinion."""
 
 
-def official(_input: Any, _tool_use_id: Any, _context: Any) -> dict[str, Any]:
+def of_three(_input: Any, _tool_use_id: Any, _context: Any) -> dict[str, Any]:
     return {}
 
 
@@ -108,7 +109,7 @@ def test_a_registry_is_joined_with_another_one_only() -> None:
 @pytest.mark.parametrize(
     ("callback", "is_official"),
     [
-        (official, True),
+        (of_three, True),
         (look, False),
         (lambda event, more=1, most=2: None, False),
         (lambda *given: None, False),
@@ -123,6 +124,34 @@ def test_a_callback_with_three_parameters_is_called_as_in_the_official_sdk(
     hooks.on(PreToolUse)(callback)
 
     assert [each.is_official for each in hooks] == [is_official]
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        of_three,
+        lambda *given: None,
+        lambda given, tool_use_id=None, context=None: None,
+        lambda given, *more: None,
+    ],
+)
+def test_a_callback_marked_official_gets_three_arguments_whatever_its_parameters(
+    callback: Any,
+) -> None:
+    hooks = Hooks()
+
+    hooks.on(PreToolUse, "Bash")(official(callback))
+
+    (found,) = hooks
+    assert (found.is_official, found.callback) == (True, callback)
+    assert found == Registered(PreToolUse, callback, "Bash", kind="guard", is_official=True)
+
+
+@pytest.mark.parametrize("callback", [look, lambda: None, lambda *, given: None, 5])
+def test_a_callback_that_cannot_take_three_arguments_is_not_official(callback: Any) -> None:
+    allowed = r"^callback: got .* allowed: a function of \(input, tool_use_id, context\)$"
+    with pytest.raises(UsageError, match=allowed):
+        official(callback)
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", HookEvent, int, None, PreToolUse()])

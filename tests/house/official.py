@@ -25,13 +25,21 @@ NAMES: Mapping[str, Any] = {
 }
 """Names in annotations that a module may import for type checkers only."""
 
+COMPARED = ("claude_agent_sdk", "steersman")
+"""Packages whose methods are looked at; what a base of another package has is the same in both."""
+
 
 def facts(value: object, names: Mapping[str, Any]) -> Facts:
     """Return what can be seen of `value`; `names` are those that annotations may use."""
     if typing.is_typeddict(value):
         return _keys(typing.cast("type", value), names)
     if inspect.isclass(value):
-        return {**_bases(value), **_fields(value, names), **_methods(value, names)}
+        return {
+            **_bases(value),
+            **_fields(value, names),
+            **_model_fields(value),
+            **_methods(value, names),
+        }
     if inspect.isroutine(value):
         return _signature("call", value, names)
     return {"value": form(value)}
@@ -101,6 +109,15 @@ def _fields(value: type, names: Mapping[str, Any]) -> Facts:
     return found
 
 
+def _model_fields(value: type) -> Facts:
+    """Return the fields of a pydantic model."""
+    found: dict[str, Any] = getattr(value, "model_fields", {})
+    return {
+        f"model field {name}": f"{form(each.annotation)} = {each.default!r} as {each.alias}"
+        for name, each in found.items()
+    }
+
+
 def _default(field: dataclasses.Field[Any]) -> str:
     if field.default is not dataclasses.MISSING:
         # The stream that was standard error when the module was imported.
@@ -113,7 +130,7 @@ def _default(field: dataclasses.Field[Any]) -> str:
 def _methods(value: type, names: Mapping[str, Any]) -> Facts:
     found: Facts = {}
     for base in reversed(value.__mro__):
-        if base.__module__ in ("builtins", "abc", "typing"):
+        if base.__module__.partition(".")[0] not in COMPARED:
             continue
         members: dict[str, Any] = dict(vars(base))
         for name, member in members.items():

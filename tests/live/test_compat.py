@@ -17,6 +17,7 @@ from steersman.compat import (
     AssistantMessage,
     ClaudeAgentOptions,
     ClaudeSDKClient,
+    HookMatcher,
     Message,
     PermissionResultAllow,
     ResultError,
@@ -130,6 +131,38 @@ async def test_a_killed_cli_is_revived_and_the_response_ends(options: MakeOption
 
     assert texts(messages) == ["after"]
     assert session.restarts == 1
+
+
+async def test_callbacks_run_while_nobody_reads_and_what_is_large_arrives(
+    options: MakeOptions,
+) -> None:
+    """The official package reads no further once a hundred messages wait for the program."""
+    asked, ran = asyncio.Event(), list[str]()
+
+    async def allow(*_: Any) -> PermissionResultAllow:
+        asked.set()
+        return PermissionResultAllow()
+
+    async def hook(event: Any, *_: Any) -> Any:
+        ran.append(event["hook_event_name"])
+        return {}
+
+    given = options(
+        say("x" * 400, chunks=400) + call("Bash", command="touch made"),
+        say("y" * 1_500_000),
+        can_use_tool=allow,
+        include_partial_messages=True,
+        hooks={name: [HookMatcher(hooks=[hook])] for name in ("SessionStart", "SessionEnd")},
+    )
+
+    async with asyncio.timeout(LIMIT), ClaudeSDKClient(given) as client:
+        await client.query("z" * 2_000_000)
+        await asked.wait()
+        messages = await collect(client.receive_response())
+
+    assert len(texts(messages)[-1]) == 1_500_000
+    assert len(messages) > 400
+    assert ran == ["SessionStart", "SessionEnd"]
 
 
 async def test_a_cancelled_query_leaves_no_child(options: MakeOptions, sandbox: CliSandbox) -> None:

@@ -198,6 +198,25 @@ async def test_the_cli_does_not_think_that_it_runs_inside_another(scripted: Make
 
 
 @pytest.mark.usefixtures("host")
+async def test_states_are_reported_without_the_variable_of_older_clis(
+    scripted: MakeScripted,
+) -> None:
+    agent, _model = scripted(say("one"))
+    agent = Agent(
+        agent.options.replace(
+            env={**agent.options.env, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "0"}
+        )
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await (await session.send("hi"))
+        assert await session.idle(LIMIT)
+    lines = [json.loads(line) async for line in session.raw()]
+
+    told = [each["state"] for each in lines if each.get("subtype") == "session_state_changed"]
+    assert told[-2:] == ["running", "idle"]
+
+
 async def test_the_environment_is_the_list_and_nothing_else(scripted: MakeScripted) -> None:
     agent, _model = scripted(inherit_env=None)
 
@@ -207,6 +226,7 @@ async def test_the_environment_is_the_list_and_nothing_else(scripted: MakeScript
     own = {
         "CLAUDE_CODE_ENTRYPOINT",
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS",
+        "CLAUDE_CODE_SDK_READS_SESSION_STATE",
         "CLAUDE_CODE_STARTUP_FAILURE_RESULTS",
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
         "STEERSMAN_TREE",

@@ -92,14 +92,22 @@ child of that session.
 
 PROTOCOL: Mapping[str, str] = {
     # A turn is settled when the CLI reports that it is idle.
-    "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
+    "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1",
     # A CLI that refuses to start then reports the reason as JSON on stdout.
     "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
 }
 
 
-ALWAYS: Mapping[str, str] = {"CLAUDE_CODE_ENTRYPOINT": "sdk-py", **PROTOCOL}
-"""Variables that every CLI gets; of these, callers may set only `CLAUDE_CODE_ENTRYPOINT`."""
+CHANGEABLE: Mapping[str, str] = {
+    "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+    # Asks older CLIs for their state. Which release runs is known only from the handshake, so
+    # all get it; those that know the variable of `PROTOCOL` report their state without it.
+    "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
+}
+"""Variables that every CLI gets, unless the caller sets them."""
+
+ALWAYS: Mapping[str, str] = {**CHANGEABLE, **PROTOCOL}
+"""Variables that every CLI gets."""
 
 
 def environment(

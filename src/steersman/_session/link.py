@@ -86,6 +86,8 @@ class CliLink:
         log: JournalWriter,
         ended: Callable[[CliLink, int], None],
     ) -> None:
+        self.env = plan.launch.env
+        """The environment that the CLI was given."""
         self.journal = log
         self.began_after = log.journal.last_seq
         self.connection = Connection(

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from steersman._session.journal_writer import JournalSignal
 from steersman.errors import ReaderLagged
 from steersman.journal import Entry, Journal, Kind, Lagged
+from steersman.journal.journal import CONVERSATION
 
 __all__ = ["FlatReader", "JournalReader", "StoredReader", "TurnReader"]
 
@@ -193,7 +194,7 @@ class TurnReader(JournalReader[T]):
 
 
 class StoredReader(JournalReader[Entry | Lagged]):
-    """Iterates over all entries, each once and in order.
+    """Iterates over all entries, or those of some kinds, each once and in order.
 
     Entries that have left the memory are read from the sink, a batch at a time. A `Lagged` takes
     the place of those that are not there either. Entries in memory are as they came; those from a
@@ -207,8 +208,12 @@ class StoredReader(JournalReader[Entry | Lagged]):
         stored: Callable[[int], Batches | None],
         *,
         after: int,
+        kinds: frozenset[Kind] | None = None,
     ) -> None:
-        super().__init__(journal, growth, _itself, after=after)
+        """Read all entries, or those of `kinds`."""
+        is_spoken = kinds is not None and kinds <= CONVERSATION
+        super().__init__(journal, growth, _itself, after=after, conversation_only=is_spoken)
+        self._kinds = kinds
         self._stored = stored
         self._batches: Batches | None = None
         """Set while entries are read from the sink."""
@@ -225,6 +230,10 @@ class StoredReader(JournalReader[Entry | Lagged]):
         if self._batches is not None:
             await self._leave()
         await super()._refill()
+
+    def _relevant(self, batch: list[Entry]) -> list[Entry]:
+        kinds = self._kinds
+        return batch if kinds is None else [entry for entry in batch if entry.kind in kinds]
 
     async def _next_batch(self) -> Sequence[Entry]:
         """Return the next batch from the sink; an empty one if it does not hold the next entry."""
@@ -250,7 +259,8 @@ class StoredReader(JournalReader[Entry | Lagged]):
             if self._seq < entry.seq <= end:
                 yield from self._gap_before(entry.seq)
                 self._seq = entry.seq
-                yield entry
+                if self._kinds is None or entry.kind in self._kinds:
+                    yield entry
         if not batch or batch[-1].seq > end:
             yield from self._gap_before(end + 1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import TypeVar
 
 from steersman._session.cli import HOW_TO_START, NOT_STARTED
@@ -27,6 +27,13 @@ def _is_number_of_entry(given: object) -> bool:
 
 
 _check_after = checks.must_be("a sequence number, 0 or more", _is_number_of_entry)
+
+
+def _checked_kinds(given: Collection[Kind]) -> frozenset[Kind]:
+    for kind in given:
+        if not isinstance(kind, Kind):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("kinds", kind, "members of Kind, such as {Kind.MESSAGE}")
+    return frozenset(given)
 
 
 def _message_or_replay(entry: Entry) -> Message | None:
@@ -80,13 +87,17 @@ class SessionReaders:
             conversation_only=True,
         )
 
-    def entries(self, after: int | None) -> AsyncIterator[Entry | Lagged]:
+    def entries(
+        self, after: int | None, kinds: Collection[Kind] | None = None
+    ) -> AsyncIterator[Entry | Lagged]:
         """Iterate over all entries, with a `Lagged` for those no longer in memory or in a sink.
 
         `None`: all entries of this session; 0: also those of earlier sessions.
         """
         after = self._from_this_session(0) if after is None else self._checked(after)
-        return StoredReader(self.journal, self._signal, self._parts.journal.stored, after=after)
+        chosen = None if kinds is None else _checked_kinds(kinds)
+        stored = self._parts.journal.stored
+        return StoredReader(self.journal, self._signal, stored, after=after, kinds=chosen)
 
     def redacted(self, line: bytes) -> bytes:
         """Return `line` without the secrets that the CLI was given; unchanged if it has none."""

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+)
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, overload
@@ -20,6 +27,7 @@ from steersman._session.pause import Pause
 from steersman._session.prompt_content import Prompt, line_fields, prompt_content
 from steersman._session.reading import SessionReaders
 from steersman._session.requests.hooks import run_session_start
+from steersman._session.rest import wait_for_rest
 from steersman._session.sent_prompts import Checkpoint, PromptSender
 from steersman._session.setup import SessionSetup
 from steersman._session.turn import Turn, When
@@ -41,7 +49,7 @@ from steersman.errors import (
     TurnFailed,
     UsageError,
 )
-from steersman.journal import Entry, Lagged, Move, Phase, TurnResult
+from steersman.journal import Entry, Kind, Lagged, Move, Phase, TurnResult
 from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.snapshot import SessionSnapshot, State, StateChanged, describe
@@ -339,6 +347,8 @@ class Session:
     async def wait(self, timeout: float | None = None) -> SessionSnapshot:
         """Accept no more prompts, let everything finish, and close; returns the last snapshot.
 
+        Background work has `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` between turns: 10 minutes if the
+        CLI's environment does not have it, and 0 is for ever. What then still runs is stopped.
         Raises `RequestTimeout` (also a `TimeoutError`) if it takes longer. The session then stays
         open, and accepts prompts again.
         """
@@ -348,8 +358,7 @@ class Session:
         self._sender.waiting += 1
         try:
             async with asyncio.timeout(None if timeout is None else _seconds(timeout, timeout)):
-                while not (self._lifecycle.is_at_rest or self._parts.status.phase.is_over):
-                    await self._parts.journal.signal.wait()
+                await wait_for_rest(self._parts, self._lifecycle)
         except TimeoutError:
             raise RequestTimeout("wait", f"the session still works after {timeout:g} s") from None
         finally:
@@ -375,9 +384,14 @@ class Session:
         """Iterate over the lines of the conversation as received, without control lines."""
         return self._readers.lines(after)
 
-    def journal(self, *, after: int | None = None) -> AsyncIterator[Entry | Lagged]:
-        """Iterate over all entries by number; yields `Lagged` for those neither here nor stored."""
-        return self._readers.entries(after)
+    def journal(
+        self, *, after: int | None = None, kinds: Collection[Kind] | None = None
+    ) -> AsyncIterator[Entry | Lagged]:
+        """Iterate over all entries by number; yields `Lagged` for those neither here nor stored.
+
+        With `kinds` only over entries of those kinds.
+        """
+        return self._readers.entries(after, kinds)
 
     def redacted(self, line: bytes) -> bytes:
         """Return `line` without known secrets, as the journal file has it."""

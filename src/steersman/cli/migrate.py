@@ -56,7 +56,8 @@ def command(*, paths: tuple[str, ...], write: bool) -> int:
     on stderr, as `file:line: what`; the exit status is 1 then.
     """
     left = changed = 0
-    for path in _files(paths):
+    unread: list[OSError] = []
+    for path in _files(paths, unread):
         try:
             data = path.read_bytes()
             found = _migrate_of(path)(data)
@@ -74,31 +75,37 @@ def command(*, paths: tuple[str, ...], write: bool) -> int:
         for note in found.notes:
             left += 1
             print(printable(f"{path}:{note.line}: {note.text}"), file=sys.stderr)
+    for each in unread:
+        left += 1
+        complain(f"{each.filename}: {each.strerror or each}")
     done = "changed" if write else "to change with --write"
     print(f"files {done}: {changed}; places for you to decide: {left}", file=sys.stderr)
     return FAILED if left else COMPLETED
 
 
-def _files(paths: tuple[str, ...]) -> Iterator[Path]:
-    """Yield the files to look at, each once. Raises `UsageError` for a path that is not there."""
+def _files(paths: tuple[str, ...], unread: list[OSError]) -> Iterator[Path]:
+    """Yield the files to look at, each once; add folders that cannot be read to `unread`.
+
+    Raises `UsageError` for a path that is not there.
+    """
     seen: set[Path] = set()
     for given in paths:
         path = Path(given)
         if not path.exists():
             raise UsageError("PATH", given, "a file or a directory that exists")
-        for each in _inside(path) if path.is_dir() else [path]:
+        for each in _inside(path, unread) if path.is_dir() else [path]:
             real = each.resolve()
             if real not in seen:
                 seen.add(real)
                 yield each
 
 
-def _inside(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
+def _inside(folder: Path, unread: list[OSError]) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder, onerror=unread.append):
         folders[:] = sorted(each for each in folders if _is_entered(Path(place, each)))
         for name in sorted(names):
             path = Path(place, name)
-            # The file that a link leads to may belong to somebody else.
+            # A link may lead out of the folder that was named.
             if _is_known(name) and path.is_file() and not path.is_symlink():
                 yield path
 

@@ -125,7 +125,7 @@ if TYPE_CHECKING:
         PermissionUpdate,
         ToolPermissionContext,
     )
-    from steersman.compat._shapes.sessions import (
+    from steersman.compat._shapes.stored_sessions import (
         SDKSessionInfo,
         SessionKey,
         SessionListSubkeysKey,

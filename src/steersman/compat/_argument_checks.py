@@ -46,7 +46,7 @@ Found: TypeAlias = Iterator["str | list[Problem]"]
 
 
 def problem_in(schema: JsonObject, given: Json) -> str | None:
-    """Return the most telling problem of the arguments; None if there is none."""
+    """Return the problem that explains most of the arguments; None if there is none."""
     found = _problems(Place(schema, schema, ()), given)
     if not found:
         return None
@@ -220,9 +220,14 @@ def _others(wanted: Json, given: Json, place: Place) -> Found:
         for name in others:
             yield _problems(place.at(wanted, name), given[name])
     elif wanted is False and others:
-        names = ", ".join(map(repr, sorted(others)))
-        were = "was" if len(others) == 1 else "were"
-        yield f"Additional properties are not allowed ({names} {were} unexpected)"
+        names, is_one = ", ".join(map(repr, sorted(others))), len(others) == 1
+        if patterns:
+            known_as = ", ".join(map(repr, sorted(patterns)))
+            does = "does" if is_one else "do"
+            yield f"{names} {does} not match any of the regexes: {known_as}"
+        else:
+            were = "was" if is_one else "were"
+            yield f"Additional properties are not allowed ({names} {were} unexpected)"
 
 
 def _items(wanted: Json, given: Json, place: Place) -> Found:

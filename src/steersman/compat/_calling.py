@@ -10,12 +10,12 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-__all__ = ["Call", "Tell", "call_here", "tell_here"]
+__all__ = ["Call", "Notify", "call_here", "notify_here"]
 
 Call: TypeAlias = Callable[..., Awaitable[Any]]
 """Calls a function of the program with these arguments, and awaits what it returns if needed."""
 
-Tell: TypeAlias = Callable[..., object]
+Notify: TypeAlias = Callable[..., object]
 """Calls a function of the program with these arguments, without waiting for a result."""
 
 
@@ -25,6 +25,6 @@ async def call_here(function: Callable[..., Any], *args: Any) -> Any:
     return await given if inspect.isawaitable(given) else given
 
 
-def tell_here(function: Callable[..., Any], *args: Any) -> object:
+def notify_here(function: Callable[..., Any], *args: Any) -> object:
     """Call `function` in this thread."""
     return function(*args)

@@ -200,7 +200,7 @@ class Conversation:
 def _translated(options: ClaudeAgentOptions, runtime: Runtime) -> Translated:
     if runtime is SAME_LOOP:
         return translate(options)
-    return translate(options, call=runtime.here, tell=runtime.tell)
+    return translate(options, call=runtime.here, notify=runtime.tell)
 
 
 def _user(text: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from steersman.compat.parsing import message_from_line
 from steersman.compat.types import ResultMessage
 from steersman.errors import ReaderLagged
 from steersman.journal import Entry, Kind, Lagged
+from steersman.journal.journal import CONVERSATION
 
 if TYPE_CHECKING:
     from steersman._session.session import Session
@@ -47,7 +48,7 @@ class Cursor:
 
     def __init__(self, session: Session, *, replays_prompts: bool = False) -> None:
         self._session = session
-        self._reader: AsyncIterator[Entry | Lagged] = session.journal()
+        self._reader: AsyncIterator[Entry | Lagged] = session.journal(kinds=CONVERSATION)
         self._shown = frozenset(
             {Kind.MESSAGE, Kind.PARTIAL}
             if session.options.include_partial_messages
@@ -55,13 +56,13 @@ class Cursor:
         )
         self._shows_replays = replays_prompts
         self._here: deque[Entry | Lagged] = deque()
-        self._seen = 0
-        """The number of the last entry that a reader has taken."""
         self._filling = asyncio.Lock()
         self._fetched = 0
         """How often entries were fetched."""
         self._owed: dict[str, Turn] = {}
         """Prompts for which no reader has got a `ResultMessage`, by uuid."""
+        self._settled: set[str] = set()
+        """Those of them that have settled, as far as the journal was read."""
         self._is_fresh = False
         """Whether the last entry was a result: the first turn that settles with it has it."""
         self.last_result: ResultMessage | None = None
@@ -70,6 +71,8 @@ class Cursor:
     def owes(self, turn: Turn) -> None:
         """Expect a result for a prompt that was sent."""
         self._owed[turn.uuid] = turn
+        if turn.is_settled:
+            self._settled.add(turn.uuid)
 
     def take(self) -> Message | None:
         """Return the next message that is there, or None; waits for nothing."""
@@ -78,7 +81,6 @@ class Cursor:
             entry = here.popleft()
             if isinstance(entry, Lagged):
                 raise ReaderLagged(entry.lost)
-            self._seen = entry.seq
             if entry.kind in shown:
                 self._is_fresh = False
                 message = message_from_line(entry.line)
@@ -88,7 +90,7 @@ class Cursor:
                         self._is_fresh = True
                     return message
             elif entry.kind is SETTLED:
-                self._settled(entry)
+                self._settle(entry)
             elif entry.kind is BOOKKEEPING and self._is_shown_replay(entry.line):
                 return message_from_line(entry.line)
         return None
@@ -102,7 +104,7 @@ class Cursor:
             return True
         return LOCAL_OUTPUT in line[:BEGINNING] and IS_USER in line[:BEGINNING]
 
-    def _settled(self, entry: Entry) -> None:
+    def _settle(self, entry: Entry) -> None:
         """Count the result before this entry as that of the first prompt that settles with it.
 
         The others shared its turn: nothing more comes for them.
@@ -110,6 +112,8 @@ class Cursor:
         for uuid in entry.turns:
             if self._is_fresh and self._owed.pop(uuid, None) is not None:
                 self._is_fresh = False
+            elif uuid in self._owed:
+                self._settled.add(uuid)
 
     def take_settled(self) -> Turn | None:
         """Return a prompt that has settled although no reader has got a result for it.
@@ -117,12 +121,14 @@ class Cursor:
         It shared the turn of another prompt, or has no result. Returns None if more may come:
         something was not read or has not settled, or nothing is owed.
         """
-        owed, session = self._owed, self._session
-        if not owed or self._here or self._seen < session.last_seq or session.phase.is_over:
+        owed, settled = self._owed, self._settled
+        if not owed or self._here or self._session.phase.is_over:
             return None
-        if not all(turn.is_settled for turn in tuple(owed.values())):
+        if not settled.issuperset(tuple(owed)):
             return None
-        return owed.pop(next(iter(owed)))
+        uuid = next(iter(owed))
+        settled.discard(uuid)
+        return owed.pop(uuid)
 
     async def fill(self) -> bool:
         """Wait until there may be something to take; returns whether the session goes on.

@@ -7,14 +7,17 @@ event has an action that can be stopped, so that its failure stops the action;
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from steersman._arguments import name_of
+from steersman._tool_names import near_miss
 from steersman.compat._calling import Call, call_here
 from steersman.compat._warnings import warn
 from steersman.hooks.events import HookEvent
 from steersman.hooks.mappings import EVENTS
+from steersman.hooks.matchers import is_list, names_in
 from steersman.hooks.registry import (
     GUARDABLE,
     GUARDED,
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     from steersman.compat._shapes.hooks import HookMatcher
 
 __all__ = ["native_hooks"]
+
+JAVASCRIPT_GROUP = re.compile(r"\(\?<(?![=!])")
+"""How a named group begins in JavaScript."""
 
 OURS = frozenset({"SessionStart", "SessionEnd"})
 """Events that the session makes itself where the CLI does not."""
@@ -61,9 +67,11 @@ def _registered(name: str, given: HookMatcher, call: Call) -> Iterator[Registere
         yield Registered(event, called, matcher, timeout, kind, is_official=True, is_verbatim=True)
 
 
-def _called(
-    callback: Callable[..., Any], call: Call, *, ours: bool
-) -> Callable[..., Awaitable[Any]]:
+def _called(callback: Callable[..., Any], call: Call, *, ours: bool) -> Callable[..., Any]:
+    if call is call_here and not ours:
+        # The session itself awaits what a hook returns.
+        return callback
+
     def hook(
         given: Mapping[str, object], tool_use_id: str | None, context: object
     ) -> Awaitable[Any]:
@@ -99,6 +107,8 @@ def _made_event(name: str) -> type[HookEvent]:
 
 
 def _matcher_of(event: type[HookEvent], matcher: str | None) -> str | None:
+    if matcher is not None:
+        _warn_of_spelling(event, matcher)
     if matcher not in (None, "", "*") and event.__name__ in EVENTS and not event.MATCHED:
         warn(
             f"hooks: the matcher {matcher!r} has no effect: the CLI has no matchers for"
@@ -106,6 +116,20 @@ def _matcher_of(event: type[HookEvent], matcher: str | None) -> str | None:
         )
         return None
     return matcher
+
+
+def _warn_of_spelling(event: type[HookEvent], matcher: str) -> None:
+    """Warn of a misspelt tool, and of a pattern that is none: the CLI does not call the hook."""
+    for name in names_in(matcher) if event.MATCHED == "tool_name" else ():
+        meant = near_miss(name)
+        if meant is not None:
+            warn(f"hooks: the matcher {matcher!r} names no tool {name!r}; did you mean {meant}?")
+    if is_list(matcher):
+        return
+    try:
+        re.compile(JAVASCRIPT_GROUP.sub("(?P<", matcher))
+    except re.error as error:
+        warn(f"hooks: the matcher {matcher!r} may be no pattern, and never match: {error}")
 
 
 def _timeout_of(name: str, timeout: float | None) -> float | None:

@@ -128,7 +128,7 @@ HOMES: Final[dict[str, tuple[str, ...]]] = {
         "PermissionUpdate",
         "ToolPermissionContext",
     ),
-    "_shapes.sessions": (
+    "_shapes.stored_sessions": (
         "SDKSessionInfo",
         "SessionKey",
         "SessionListSubkeysKey",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from steersman import _json
 from steersman._command_tools import BASH
 from steersman._json import JsonDict, is_mapping, is_sequence
+from steersman._tool_names import near_miss
 from steersman.compat._calling import Call, call_here
 from steersman.compat._lenient import WrittenAgent
 from steersman.compat._warnings import warn
@@ -138,7 +139,9 @@ def tools(given: Any) -> Any:
     if given is None:
         return None
     if is_sequence(given):
-        return tuple(map(str, given))
+        names = tuple(map(str, given))
+        _warn_of_spelling("tools", names)
+        return names
     if given != PRESET:
         warn(f"tools: {given!r} is no list of names; the CLI uses its default set")
     return dict(PRESET)
@@ -149,7 +152,16 @@ def rules(option: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, str):
         warn(f"{option}: pass a list of rules, not a text")
         given = [given]
-    return tuple(rule for text in given or () for rule in _split(str(text)))
+    found = tuple(rule for text in given or () for rule in _split(str(text)))
+    _warn_of_spelling(option, found)
+    return found
+
+
+def _warn_of_spelling(option: str, given: Iterable[str]) -> None:
+    for rule in given:
+        meant = near_miss(rule.partition("(")[0])
+        if meant is not None:
+            warn(f"{option}: there is no tool for {rule!r}; did you mean {meant}?")
 
 
 def _split(text: str) -> list[str]:

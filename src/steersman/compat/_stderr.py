@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from steersman.compat._calling import Tell
+from steersman.compat._calling import Notify
 
 __all__ = ["StderrLines"]
 
@@ -15,9 +15,9 @@ logger = logging.getLogger("steersman.compat")
 class StderrLines:
     """Passes each line that is not empty on to a callback, without space at its end."""
 
-    def __init__(self, callback: Callable[[str], object] | None, tell: Tell) -> None:
+    def __init__(self, callback: Callable[[str], object] | None, notify: Notify) -> None:
         self._callback = callback
-        self._tell = tell
+        self._notify = notify
         self._rest: list[str] = []
 
     def feed(self, chunk: str) -> None:
@@ -42,6 +42,6 @@ class StderrLines:
         if not text or self._callback is None:
             return
         try:
-            self._tell(self._callback, text)
+            self._notify(self._callback, text)
         except Exception:  # the program's own code, which must not end the session
             logger.exception("the callback for stderr failed")

@@ -46,9 +46,9 @@ def migrate_source(data: bytes) -> Migrated:
     try:
         source = Source.of(data)
         tree = ast.parse(source.text)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = (error.lineno or 1) if isinstance(error, SyntaxError) else 1
-        what = error.msg if isinstance(error, SyntaxError) else str(error)
+        what = error.msg if isinstance(error, SyntaxError) else str(error) or "too complex"
         return Migrated(data, (Note(line, f"this file cannot be read as Python ({what})"),))
     edits = Edits(source)
     notes = [*_rewrite(tree, edits), *notes_of_tree(tree)]

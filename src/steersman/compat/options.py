@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from steersman.compat import _option_values as values
-from steersman.compat._calling import Call, Tell, call_here, tell_here
+from steersman.compat._calling import Call, Notify, call_here, notify_here
 from steersman.compat._environment import variables
 from steersman.compat._extra_args import apply_extra_args
 from steersman.compat._hooks import native_hooks
@@ -81,11 +81,11 @@ class Translated:
 
 
 def translate(
-    options: ClaudeAgentOptions, *, call: Call = call_here, tell: Tell = tell_here
+    options: ClaudeAgentOptions, *, call: Call = call_here, notify: Notify = notify_here
 ) -> Translated:
-    """Return the options of a session that does what `options` say.
+    """Return the options of a session that does what `options` ask for.
 
-    `call` calls callbacks and stores of the program, and `tell` its callback for stderr.
+    `call` calls callbacks and stores of the program, and `notify` its callback for stderr.
     """
     values.check(options)
     words: dict[str, Any] = {
@@ -117,7 +117,7 @@ def translate(
     values.settle_conversation(words)
     values.settle_models(words)
     values.settle_denials(words)
-    lines = StderrLines(options.stderr, tell)
+    lines = StderrLines(options.stderr, notify)
     words["stderr"] = None if options.stderr is None else lines.feed
     _add_store(words, options, call)
     _add_approver(words, options, call)

@@ -1,6 +1,6 @@
 """Lines of the CLI to messages of the official shapes.
 
-The tables in `_builders` say what becomes of which line; a further type of message goes there.
+The tables in `_builders` name what makes which message; a further type of message goes there.
 Knows lines and shapes, no session.
 """
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import cast
 from uuid import uuid4
 
-from steersman.compat._shapes.sessions import SessionStore
+from steersman.compat._shapes.stored_sessions import SessionStore
 from steersman.testing.stores.official_rules import OFFICIAL
 from steersman.testing.stores.rules import Bench, Broken, Rule, Store
 

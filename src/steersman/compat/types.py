@@ -16,7 +16,7 @@ from steersman.compat._shapes import (
     origins,
     permissions,
     requests,
-    sessions,
+    stored_sessions,
     system,
     usage,
 )
@@ -30,7 +30,7 @@ from steersman.compat._shapes.options import *  # noqa: F403
 from steersman.compat._shapes.origins import *  # noqa: F403
 from steersman.compat._shapes.permissions import *  # noqa: F403
 from steersman.compat._shapes.requests import *  # noqa: F403
-from steersman.compat._shapes.sessions import *  # noqa: F403
+from steersman.compat._shapes.stored_sessions import *  # noqa: F403
 from steersman.compat._shapes.system import *  # noqa: F403
 from steersman.compat._shapes.usage import *  # noqa: F403
 
@@ -45,6 +45,6 @@ __all__ += options.__all__
 __all__ += origins.__all__
 __all__ += permissions.__all__
 __all__ += requests.__all__
-__all__ += sessions.__all__
+__all__ += stored_sessions.__all__
 __all__ += system.__all__
 __all__ += usage.__all__

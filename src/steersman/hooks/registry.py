@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeGuard, TypeVar
+from typing import Any, Literal, TypeGuard, TypeVar
 
 from steersman._arguments import can_be_called_with, name_of, shown, signature_of
 from steersman._json import JsonObject
@@ -26,7 +26,7 @@ from steersman.hooks.events import (
 from steersman.hooks.matchers import check_matcher, check_tool_names
 from steersman.hooks.replies import AsyncReply, Reply
 
-__all__ = ["HookAnswer", "HookCallback", "HookKind", "Hooks", "Registered"]
+__all__ = ["HookAnswer", "HookCallback", "HookKind", "Hooks", "Official", "Registered", "official"]
 
 EventT = TypeVar("EventT", bound=HookEvent)
 
@@ -93,6 +93,29 @@ class Registered:
         return self.kind == "guard"
 
 
+@dataclass(frozen=True, slots=True)
+class Official:
+    """A callback that is called with `(input, tool_use_id, context)`, whatever its parameters."""
+
+    callback: Callable[..., HookAnswer | Awaitable[HookAnswer]]
+
+    def __call__(self, *given: Any) -> HookAnswer | Awaitable[HookAnswer]:
+        """Call the callback with the official SDKs' arguments."""
+        return self.callback(*given)
+
+
+def official(callback: Callable[..., HookAnswer | Awaitable[HookAnswer]]) -> Official:
+    """Mark `callback` as one of the official SDKs' form: `hooks.on(PreToolUse)(official(check))`.
+
+    It is called with `(input, tool_use_id, context)`, also if it takes `*args`, or has defaults.
+    """
+    if not (callable(callback) and can_be_called_with(callback, OFFICIAL_ARGUMENTS)):
+        is_function = callable(callback)
+        given = shown(callback) if is_function else callback
+        raise UsageError("callback", given, "a function of (input, tool_use_id, context)")
+    return Official(callback)
+
+
 class Hooks:
     """An ordered list of callbacks. `on` adds one, `|` joins two lists."""
 
@@ -113,7 +136,7 @@ class Hooks:
         `timeout` is in seconds. Without a `kind` the callback is a guard if the event has an action
         that can be stopped. With `run_async` the CLI does not wait for the callback, so it only
         observes. A callback takes the event, or `(input, tool_use_id, context)` as in the official
-        SDKs.
+        SDKs, if it has three parameters without a default or is marked as `official`.
         """
         _check_event(event)
         _check_matcher(event, matcher)
@@ -136,6 +159,8 @@ class Hooks:
         run_async: bool,  # noqa: FBT001 - a private helper
     ) -> None:
         check_hook("callback", callback)
+        is_marked = isinstance(callback, Official)
+        callback = callback.callback if isinstance(callback, Official) else callback
         assert _is_callback(callback)
         # Ready-made hooks such as `log` have their kind as an attribute.
         meant = "observe" if run_async else kind or getattr(callback, "hook_kind", None)
@@ -147,7 +172,7 @@ class Hooks:
                 timeout,
                 meant or ("guard" if event in GUARDED else "advise"),
                 run_async,
-                takes_official_arguments(callback),
+                is_marked or takes_official_arguments(callback),
             )
         )
 
@@ -181,6 +206,8 @@ def unchecked(registered: Iterable[Registered]) -> Hooks:
 def check_hook(argument: str, given: object) -> None:
     """Refuse what can be called neither with an event nor with the official SDKs' arguments."""
     allowed = "a function of the event, or of (input, tool_use_id, context)"
+    if isinstance(given, Official):
+        return
     if not callable(given):
         raise UsageError(argument, given, allowed)
     count = OFFICIAL_ARGUMENTS if takes_official_arguments(given) else 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 from weakref import WeakValueDictionary
@@ -21,7 +21,7 @@ from steersman.control.permissions import PermissionModeSet
 from steersman.control.session import InterruptReceipt
 from steersman.control.verbs import Verb
 from steersman.errors import RequestTimeout, SteersmanError, UsageError
-from steersman.journal import Entry, Lagged, Phase, TurnResult
+from steersman.journal import Entry, Kind, Lagged, Phase, TurnResult
 from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
@@ -270,6 +270,8 @@ class Session:
     def wait(self, timeout: float | None = None) -> SessionSnapshot:
         """Accept no more prompts, let everything finish, and close; returns the last snapshot.
 
+        Background work has `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` between turns: 10 minutes if the
+        CLI's environment does not have it, and 0 is for ever. What then still runs is stopped.
         Raises `RequestTimeout` (also a `TimeoutError`) if it takes longer. The session then stays
         open, and accepts prompts again.
         """
@@ -293,9 +295,15 @@ class Session:
         """Iterate over the lines of the conversation as received, without control lines."""
         return Items(self._portal, lambda: self._session.raw(after=after), self._stop)
 
-    def journal(self, *, after: int | None = None) -> Iterator[Entry | Lagged]:
-        """Iterate over all entries by number; yields `Lagged` for those neither here nor stored."""
-        return Items(self._portal, lambda: self._session.journal(after=after), self._stop)
+    def journal(
+        self, *, after: int | None = None, kinds: Collection[Kind] | None = None
+    ) -> Iterator[Entry | Lagged]:
+        """Iterate over all entries by number; yields `Lagged` for those neither here nor stored.
+
+        With `kinds` only over entries of those kinds.
+        """
+        session = self._session
+        return Items(self._portal, lambda: session.journal(after=after, kinds=kinds), self._stop)
 
     def redacted(self, line: bytes) -> bytes:
         """Return `line` without known secrets, as the journal file has it."""

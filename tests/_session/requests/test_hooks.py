@@ -30,6 +30,7 @@ from steersman.hooks import (
     defer,
     deny,
     hooks_from,
+    official,
 )
 from steersman.hooks import allow as let_run
 from steersman.journal import Kind
@@ -194,6 +195,28 @@ async def test_an_official_callback_gets_the_arguments_of_the_official_sdk() -> 
 
     assert (answer["continue"], answer["stopReason"]) == (False, "enough")
     assert seen == [(raw, "t1", {"signal": None}), (raw, None, {"signal": None})]
+
+
+async def test_a_callback_marked_official_gets_them_whatever_its_parameters() -> None:
+    seen: list[Any] = []
+
+    @official
+    async def with_all(*args: Any) -> dict[str, Any]:
+        seen.append(args)
+        return {}
+
+    @official
+    def with_defaults(given: Any, tool_use_id: Any = None, about: Any = None) -> None:
+        seen.append((given, tool_use_id, about))
+
+    raw = {"hook_event_name": "PreToolUse", "tool_name": "Bash"}
+    for hook in (with_all, with_defaults):
+        for hooks in ({PreToolUse: hook}, {"PreToolUse": [{"hooks": [hook]}]}):
+            _, faults, ask = runner_of(hooks)
+            await ask(set_source(PreToolUse(tool_name="Bash"), raw))
+            assert faults == []
+
+    assert seen == [(raw, "t1", {"signal": None})] * 4
 
 
 async def test_an_official_permission_callback_gets_the_id_of_the_call_too() -> None:

@@ -48,7 +48,7 @@ class HookEffort(TypedDict):
 
 
 class BaseHookInput(TypedDict):
-    """What every hook is told."""
+    """What every hook is called with."""
 
     session_id: str
     transcript_path: str

@@ -222,7 +222,7 @@ HookSpecificOutput: TypeAlias = (
 
 
 class AsyncHookJSONOutput(TypedDict):
-    """The hook goes on in the background; the CLI does not wait.
+    """The hook continues in the background; the CLI does not wait.
 
     `async_` is sent as `async`.
     """

@@ -86,7 +86,7 @@ McpServerStatusConfig: TypeAlias = (
 
 
 class McpToolAnnotations(TypedDict, total=False):
-    """What a tool says about itself, as the CLI reports it."""
+    """What a tool declares about itself, as the CLI reports it."""
 
     readOnly: bool
     destructive: bool

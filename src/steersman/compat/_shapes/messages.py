@@ -48,7 +48,7 @@ class UserMessage:
 
 @dataclass
 class AssistantMessage:
-    """What the model said, or a part of it."""
+    """A message of the model, or one block of it."""
 
     __slots__ = SLOTS
 
@@ -65,7 +65,7 @@ class AssistantMessage:
 
 @dataclass
 class DeferredToolUse:
-    """A tool call that a hook has put off, at the end of a turn."""
+    """A tool call that a hook has deferred; the turn ended there."""
 
     id: str
     name: str
@@ -124,7 +124,7 @@ class RateLimitEvent:
 
 @dataclass
 class ConversationResetMessage:
-    """The conversation was cleared and goes on under another id."""
+    """The conversation was cleared and continues under another id."""
 
     __slots__ = SLOTS
 

@@ -10,7 +10,7 @@ from steersman.compat._shapes.hook_inputs import HookEvent
 from steersman.compat._shapes.hooks import HookMatcher
 from steersman.compat._shapes.mcp import McpServerConfig
 from steersman.compat._shapes.permissions import CanUseTool, PermissionMode
-from steersman.compat._shapes.sessions import SessionStore, SessionStoreFlushMode
+from steersman.compat._shapes.stored_sessions import SessionStore, SessionStoreFlushMode
 
 __all__ = [
     "AgentDefinition",
@@ -73,7 +73,7 @@ class SystemPromptFile(TypedDict):
 
 
 class TaskBudget(TypedDict):
-    """Tokens that a task may use; the model is told."""
+    """Tokens that a task may use; the model knows the number."""
 
     total: int
 
@@ -172,7 +172,7 @@ class SandboxSettings(TypedDict, total=False):
 
 @dataclass
 class ClaudeAgentOptions:
-    """What a client or a query may be told, under the official names and with their defaults."""
+    """The options of a client or a query, with the official names and defaults."""
 
     tools: list[str] | ToolsPreset | None = None
     allowed_tools: list[str] = field(default_factory=list[str])

@@ -110,7 +110,7 @@ FIELDS_OF_UPDATES: Final = {
 
 @dataclass
 class ToolPermissionContext:
-    """What `can_use_tool` is told about a call beside the tool and its input."""
+    """What `can_use_tool` gets beside the tool and its input."""
 
     signal: Any | None = None
     suggestions: list[PermissionUpdate] = field(default_factory=list[PermissionUpdate])

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict
 
 from steersman.compat._shapes.permissions import PermissionMode
 from steersman.compat._shapes.raw import SLOTS
-from steersman.compat._shapes.sessions import SessionKey
+from steersman.compat._shapes.stored_sessions import SessionKey
 from steersman.compat._shapes.usage import TaskUsage
 
 __all__ = [
@@ -166,7 +166,7 @@ class TaskNotificationMessage(SystemMessage):
 
 @dataclass
 class TaskUpdatedMessage(SystemMessage):
-    """Something about a background task has changed; `patch` says what."""
+    """Fields of a background task have changed; `patch` has them."""
 
     task_id: str
     patch: dict[str, Any]

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from steersman.compat._shapes.sessions import SDKSessionInfo, SessionMessage
+from steersman.compat._shapes.stored_sessions import SDKSessionInfo, SessionMessage
 from steersman.compat._stored.values import (
     ForkSessionResult,
     check_message_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from steersman._json import JsonDict
-from steersman.compat._shapes.sessions import SessionKey, SessionStore, SessionStoreEntry
+from steersman.compat._shapes.stored_sessions import SessionKey, SessionStore, SessionStoreEntry
 from steersman.compat._stored.files import opened
 from steersman.compat._stored.values import check_session_id
 from steersman.errors import SessionNotFound

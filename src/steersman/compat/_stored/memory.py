@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from steersman.compat._shapes.sessions import (
+from steersman.compat._shapes.stored_sessions import (
     SessionKey,
     SessionListSubkeysKey,
     SessionStore,

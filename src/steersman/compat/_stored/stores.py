@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 
 from steersman import _json
 from steersman._json import JsonDict
-from steersman.compat._shapes.sessions import (
+from steersman.compat._shapes.stored_sessions import (
     SDKSessionInfo,
     SessionKey,
     SessionMessage,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
-from steersman.compat._shapes.sessions import SDKSessionInfo, SessionMessage
+from steersman.compat._shapes.stored_sessions import SDKSessionInfo, SessionMessage
 from steersman.errors import UsageError
 from steersman.transcripts.keys import is_session_id, project_key
 from steersman.transcripts.stored import SessionInfo, StoredMessage
@@ -102,7 +102,7 @@ def page_of(found: Sequence[T], limit: int | None, offset: int) -> list[T]:
 
 
 def info_of(info: SessionInfo, cwd: str | None) -> SDKSessionInfo:
-    """Return a row of a list; `cwd` is for a session that does not say it."""
+    """Return a row of a list; `cwd` is for a session without one."""
     return SDKSessionInfo(
         session_id=info.session_id,
         summary=info.summary,

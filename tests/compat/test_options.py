@@ -1,0 +1,294 @@
+"""Options in the official form reach the CLI as the official package passes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import claude_agent_sdk
+import pytest
+
+import steersman.compat
+from steersman import _json
+from steersman._factory import tool_servers
+from steersman._launch.plan import plan
+from steersman.compat import ClaudeAgentOptions
+from steersman.compat.options import Translated, TranslationWarning, translate
+from tests.compat.canonical import Line, canonical
+from tests.compat.option_rows import HOST, SAMPLE, Store, U, prepared, recorded, rows
+from tests.compat.recording import Record
+
+HEAD_START = 5
+"""Seconds by which the time limit of a hook ends before the CLI's."""
+
+WARNS = "TranslationWarning"
+
+DIFFERENCES: dict[str, tuple[str, Line]] = {
+    "tools: tuple": ("a tuple is a list too", {"flags": {"--tools": "Read"}}),
+    "tools: odd": ("the same, with a warning", {"warned": [WARNS]}),
+    "allowed_tools: odd": ("the same, with a warning", {"warned": [WARNS]}),
+    "hooks: bad_pattern": ("the same, with a warning", {"warned": [WARNS]}),
+    "tools: text": ("the same, with a warning", {"warned": [WARNS]}),
+    "allowed_tools: text": (
+        "one rule, not one for each letter",
+        {"flags": {"--allowedTools": ["Read"]}, "warned": [WARNS]},
+    ),
+    "system_prompt: odd": ("the same, with a warning", {"warned": [WARNS]}),
+    "output_format: other": ("the same, with a warning", {"warned": [WARNS]}),
+    "output_format: no_schema": ("the same, with a warning", {"warned": [WARNS]}),
+    "output_format: text": ("the same, with a warning", {"warned": [WARNS]}),
+    "env: no_states": ("steersman needs the variable", {"warned": [WARNS]}),
+    "env: no_results": ("steersman needs the variable", {"warned": [WARNS]}),
+    "env: number": ("another class of error, before the start", {"error": "TypeError"}),
+    "extra_args: format": ("the protocol needs the flag", {"warned": [WARNS]}),
+    "session_id: odd": ("the CLI refuses it", {"error": "ValueError"}),
+    "resume: as another": ("the CLI refuses it", {"error": "ValueError"}),
+    "fork_session: alone": ("it has no effect", {"flags": {}, "warned": [WARNS]}),
+    "fallback_model: sequence": (
+        "a list is several models",
+        {"flags": {"--fallback-model": "a,b"}},
+    ),
+    "fallback_model: the same": (
+        "a model that is the main one cannot help",
+        {"flags": {"--model": "opus"}, "warned": [WARNS]},
+    ),
+    "max_thinking_tokens: none": (
+        "the form of the official TypeScript SDK",
+        {"flags": {"--thinking": "disabled"}},
+    ),
+    "thinking: odd": ("the same, with a warning", {"warned": [WARNS]}),
+    "thinking: no_budget": ("another class of error", {"error": "ValueError"}),
+    "thinking: twice": ("the same, with a warning", {"warned": [WARNS]}),
+    "hooks: unknown": ("the same, with a warning", {"warned": [WARNS]}),
+    "hooks: silent": ("the same, with a warning", {"warned": [WARNS]}),
+    "hooks: no_matchers": (
+        "the CLI has no matchers there",
+        {
+            "initialize": {
+                "systemPrompt": [""],
+                "hooks": {"Stop": [{"matcher": None, "timeout": None}]},
+            },
+            "warned": [WARNS],
+        },
+    ),
+    "hooks: no_time": (
+        "no limit, and a warning",
+        {
+            "initialize": {
+                "systemPrompt": [""],
+                "hooks": {"PreToolUse": [{"matcher": "*", "timeout": None}]},
+            },
+            "warned": [WARNS],
+        },
+    ),
+    "hooks: no_guard": ("the same, with a warning", {"warned": [WARNS]}),
+    "user": ("the start raises it, not the translation", {"error": ""}),
+}
+"""Rows in which ours differs: why, and what differs."""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in os.environ:
+        monkeypatch.delenv(name)
+    for name, value in HOST.items():
+        monkeypatch.setenv(name, value)
+    return prepared(tmp_path)
+
+
+def planned(options: ClaudeAgentOptions) -> Record:
+    """Return what a session with these options would start, without a start."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            native = translate(options).options
+            found = plan(
+                native,
+                program="claude",
+                host_env=os.environ,
+                new_session_id="00000000-0000-4000-8000-000000000000",
+                servers=tool_servers(native),
+            )
+        except (ValueError, TypeError, steersman.compat.ClaudeSDKError) as error:
+            return Record(error=error, warned=[])
+    launch = found.launch
+    tokens = [
+        each if isinstance(each, str) else f"{each.prefix}/private/{each.name}"
+        for each in launch.argv
+    ]
+    private = {f"/private/{name}": content.decode() for name, content in launch.files.items()}
+    named = {token.partition("=")[2] for token in tokens}
+    paths = [Path(name) for name in named if name.startswith("/")]
+    files = {str(path): path.read_text() for path in paths if path.is_file()}
+    return Record(
+        argv=tokens[1:],
+        env=dict(launch.env),
+        files={**files, **private},
+        sent=[{"request": _json.loads(_json.dumps(found.initialize))}],
+        warned=sorted({each.category.__name__ for each in warned}),
+    )
+
+
+def as_official(row: Line) -> Line:
+    """Return a row without what steersman adds to time limits of hooks."""
+    for matchers in row.get("initialize", {}).get("hooks", {}).values():
+        for each in matchers:
+            each["timeout"] = each["timeout"] and each["timeout"] - HEAD_START
+    return row
+
+
+def test_every_option_arrives_as_from_the_official_package(place: Path) -> None:
+    sample = json.loads(SAMPLE.read_text())["rows"]
+    given = rows(steersman.compat, place)
+
+    found = {
+        name: as_official(canonical(planned(ClaudeAgentOptions(**options)), place, HOST))
+        for name, options in given.items()
+    }
+
+    assert list(found) == list(sample)
+    for name, (_reason, differs) in DIFFERENCES.items():
+        assert found[name] != sample[name], name
+        sample[name] = _changed(sample[name], differs)
+        if differs.get("error") == "":
+            del found[name], sample[name]
+    assert {name: (found[name], row) for name, row in sample.items() if found[name] != row} == {}
+
+
+def _changed(row: Line, differs: Line) -> Line:
+    if "error" in differs:
+        return {"warned": [], **differs}
+    kept: Line = {"env": {"CLAUDE_CODE_ENTRYPOINT": "sdk-py"}, "removed": ["CLAUDECODE"]}
+    if "error" in row:
+        row = {**kept, "initialize": {"systemPrompt": [""]}}
+    return {key: value for key, value in {**row, **differs}.items() if value}
+
+
+def test_every_field_of_the_options_is_in_a_row(place: Path) -> None:
+    given = {name for options in rows(steersman.compat, place).values() for name in options}
+
+    fields = {each.name for each in dataclasses.fields(ClaudeAgentOptions)}
+
+    assert fields - given == {"cli_path"}
+
+
+def test_the_sample_is_of_the_installed_official_package() -> None:
+    version = json.loads(SAMPLE.read_text())["version"]
+
+    assert version == claude_agent_sdk.__version__, "run python -m tests.compat.option_rows"
+
+
+@pytest.mark.process
+async def test_both_packages_start_the_same_program(place: Path) -> None:
+    """The sample and the plan are what a process really gets."""
+    names = ("everything", "env: own", "mcp_servers: in_process")
+    sample = json.loads(SAMPLE.read_text())["rows"]
+
+    official = await recorded(claude_agent_sdk, place, names)
+    ours = await recorded(steersman.compat, place, names)
+
+    assert official == {name: sample[name] for name in names}
+    assert {name: as_official(row) for name, row in ours.items()} == official
+
+
+def test_secrets_of_servers_and_settings_are_not_on_argv(place: Path) -> None:
+    server = {"command": "x", "env": {"TOKEN": "hush-1"}}
+    options = ClaudeAgentOptions(
+        mcp_servers=json.dumps({"mcpServers": {"a": server}}),
+        settings='{"env": {"TOKEN": "hush-2"}}',
+        system_prompt="hush-3",
+    )
+
+    found = planned(options)
+
+    assert "hush" not in json.dumps(found.argv)
+    assert "hush-1" in json.dumps(found.files)
+    assert "hush-2" in json.dumps(found.files)
+
+
+def test_a_long_comma_list_of_rules_becomes_single_rules(place: Path) -> None:
+    """A long list is passed in the settings, where the CLI splits nothing."""
+    texts = [f"Bash(git {n}:*),Read(//data/{n}, and more/**) Write" for n in range(100)]
+
+    found = planned(ClaudeAgentOptions(allowed_tools=texts))
+
+    (settings,) = found.files.values()
+    rules = json.loads(settings)["permissions"]["allow"]
+    assert rules[:3] == ["Bash(git 0:*)", "Read(//data/0, and more/**)", "Write"]
+    assert len(rules) == 300
+
+
+def test_a_warning_names_the_line_of_the_program() -> None:
+    with pytest.warns(TranslationWarning, match="fork_session") as warned:
+        translate(ClaudeAgentOptions(fork_session=True))
+
+    assert [each.filename for each in warned] == [__file__]
+
+
+def test_options_that_were_translated_can_be_replaced_without_a_check() -> None:
+    """A session replaces its options when it restarts the CLI."""
+    options = translate(ClaudeAgentOptions(allowed_tools=["Bash("], max_turns=-1)).options
+
+    changed = options.replace(resume=U, permission_mode="plan")
+
+    assert (changed.allowed_tools, changed.max_turns, changed.resume) == (("Bash(",), -1, U)
+
+
+def test_stderr_arrives_by_line() -> None:
+    lines: list[str] = []
+    translated = _with_stderr(lines.append)
+
+    for chunk in ("first\n\n  padded  \r\nha", "lf", " rest\nlast"):
+        translated.options.stderr(chunk)  # type: ignore[misc]
+    translated.finish_stderr()
+    translated.finish_stderr()
+
+    assert lines == ["first", "  padded", "half rest", "last"]
+
+
+def test_a_failing_callback_for_stderr_does_not_reach_the_session() -> None:
+    def fail(_: str) -> None:
+        raise ValueError
+
+    translated = _with_stderr(fail)
+
+    translated.options.stderr("a line\n")  # type: ignore[misc]
+
+
+def _with_stderr(callback: Any) -> Translated:
+    translated = translate(ClaudeAgentOptions(stderr=callback))
+    assert translated.options.stderr is not None
+    return translated
+
+
+def test_a_prompt_that_extra_args_asks_to_replay_is_a_message() -> None:
+    flagged = translate(ClaudeAgentOptions(extra_args={"replay-user-messages": None}))
+
+    assert flagged.replays_prompts
+    assert not translate(ClaudeAgentOptions()).replays_prompts
+
+
+async def test_a_store_is_called_where_the_program_runs() -> None:
+    called: list[object] = []
+
+    async def call(function: Any, *args: Any) -> Any:
+        called.append(function.__name__)
+        return await function(*args)
+
+    given: Any = Store()
+    options = ClaudeAgentOptions(session_store=given)
+    store = translate(options, call=call).options.session_store
+
+    assert store is not None
+    assert await store.load({"project_key": "p", "session_id": U}) is None
+    assert called == ["load"]
+
+
+@pytest.mark.process
+@pytest.mark.soak_only
+async def test_the_sample_is_what_the_official_package_passes(place: Path) -> None:
+    assert await recorded(claude_agent_sdk, place) == json.loads(SAMPLE.read_text())["rows"]
