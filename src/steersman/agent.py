@@ -140,7 +140,7 @@ class Agent:
                 return ready
         options = options_from(self.options, overrides)
         if not (streams or options.watchdog != Watchdog()) and not options.include_partial_messages:
-            # Nobody can read the text while it grows; every token would cost this process time.
+            # No caller can read the text while it grows; every token would cost this process time.
             options = options.replace(include_partial_messages=False)
         chosen = _checked(transport) or self._transport
 

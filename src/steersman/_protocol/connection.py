@@ -270,7 +270,7 @@ class Connection:
         return [*started, MessageArrived(line, PARTIAL, turns, name)]
 
     def _spoken(self, parent: str | None) -> Iterable[Event]:
-        """Return what follows from a message of a peer that tells of no prompt."""
+        """Return what follows from a message of a peer that names no prompt."""
         return self._turns.spoken() if self._turns.is_nameless and parent is None else ()
 
     def _on_message(self, found: RoutingFields, line: bytes) -> list[Event]:
@@ -416,7 +416,7 @@ class Connection:
         return frozenset(self._pending)
 
     def reports_lifecycle(self) -> None:
-        """Record that the CLI has said what it supports: such a one tells of prompts by uuid."""
+        """Record that the CLI has listed what it supports: it reports on prompts by their uuids."""
         self._turns.is_nameless = False
 
     def expect(self, uuid: str) -> None:

@@ -9,7 +9,7 @@ and runs turns without a prompt. The rules, most important first:
 - on older CLIs, whose results name no prompt, a result settles the prompts replayed since the
   last one, unless it has a foreign `origin`;
 - a peer that names no prompt, sends no lifecycle and replays nothing is no CLI, but a stand-in:
-  there, what it says begins the oldest open prompt, and a result without `origin` settles it.
+  there, a message begins the oldest open prompt, and a result without `origin` settles it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TurnTracker:
         self._owners: dict[str, tuple[str, ...]] = {}
         self._has_lifecycle = False
         self.is_nameless = True
-        """Whether the peer has told of no prompt by its uuid, and has not said that it will."""
+        """Whether the peer has named no prompt by its uuid, and has not announced that it will."""
         self._together: tuple[str, ...] = ()
         self._aliases: dict[str, str] = {}
         self._adopted: str | None = None
@@ -112,7 +112,7 @@ class TurnTracker:
         return self._start(waiting[0])
 
     def spoken(self) -> list[TurnEvent]:
-        """Handle a message of the main agent, from a peer that has told of no prompt."""
+        """Handle a message of the main agent, from a peer that has named no prompt."""
         if self.current or not self._open:
             return []
         oldest = next(iter(self._open))

@@ -124,13 +124,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         listeners=listeners,
         gate=gate,
         mcp_status=McpStatusLog(journal),
-        watchdog=SilenceWatchdog(
-            options.watchdog,
-            slot,
-            prompts,
-            journal,
-            has_partials=options.include_partial_messages is not False,
-        ),
+        watchdog=_watchdog(options, slot, prompts, journal),
         limits=UsageLimiter(options.limits, options.budget, slot, prompts, journal),
         responder=Responder(permissions, runner, servers, gate, setup.holding),
         decisions=decisions,
@@ -144,6 +138,13 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     if setup.holding is not None:
         _connect(setup.holding, parts, report)
     return parts
+
+
+def _watchdog(
+    options: Options, slot: CliSlot, prompts: PromptQueue, journal: JournalWriter
+) -> SilenceWatchdog:
+    has_partials = options.include_partial_messages is not False
+    return SilenceWatchdog(options.watchdog, slot, prompts, journal, has_partials=has_partials)
 
 
 def _with_leases(

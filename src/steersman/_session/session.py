@@ -240,7 +240,7 @@ class Session:
 
     @property
     def cause(self) -> SteersmanError | None:
-        """Why the session is over, with what its open turns have failed with.
+        """Why the session has ended: the error that its open turns have failed with.
 
         `None` while it runs, and if it was closed, cancelled or parked.
         """

@@ -118,7 +118,7 @@ class TrioRuntime:
             return False
         return True
 
-    def tell(self, function: Callable[..., object], *args: Any) -> object:
+    def notify(self, function: Callable[..., object], *args: Any) -> object:
         """Call a plain function where trio runs, soon; calls keep their order."""
         return self._soon(lambda: function(*args))
 
@@ -139,7 +139,7 @@ class TrioRuntime:
         return scope.cancel
 
     def _soon(self, function: Callable[[], object]) -> bool:
-        """Call a function where trio runs; returns whether that run goes on."""
+        """Call a function where trio runs; returns whether that run continues."""
         try:
             self._token.run_sync_soon(function)
         except trio.RunFinishedError:

@@ -89,7 +89,7 @@ class ClaudeSDKClient:
     async def connect(self, prompt: str | AsyncIterable[dict[str, Any]] | None = None) -> None:
         """Start the CLI. A text is sent as the first prompt.
 
-        With an iterable, the messages end when it has ended and all its work is over.
+        With an iterable, the messages end when it has ended and all its work too.
         """
         if prompt is not None:
             _check_prompt(prompt)

@@ -43,7 +43,7 @@ class Runtime(Protocol):
         """Call a plain function in the event loop of the session; calls keep their order."""
         ...
 
-    def tell(self, function: Callable[..., object], *args: Any) -> object:
+    def notify(self, function: Callable[..., object], *args: Any) -> object:
         """Call a plain function where the caller's code runs, without waiting for it."""
         ...
 
@@ -74,7 +74,7 @@ class SameLoop:
         """Call the function."""
         return function(*args)
 
-    def tell(self, function: Callable[..., object], *args: Any) -> object:
+    def notify(self, function: Callable[..., object], *args: Any) -> object:
         """Call the function."""
         return function(*args)
 

@@ -61,7 +61,7 @@ class Transport(ABC):
 
 
 class CustomTransport:
-    """Runs sessions over a transport of the caller. It is connected once and never revived."""
+    """Runs sessions over a transport of the caller. It is connected once and never again."""
 
     def __init__(self, transport: Transport, runtime: Runtime) -> None:
         self.failure: BaseException | None = None

@@ -327,7 +327,7 @@ class Options:
     """Whether the CLI sends partial messages: True: they are also read as `StreamEvent` messages.
 
     None: it sends them, so that `turn.text()` streams, but they are not among the messages. `run`
-    and `query` have nobody who reads the text while it grows, so there None means False, unless
+    and `query` have no reader of the text while it grows, so there None means False, unless
     `watchdog` is given. False: `turn.text()` has whole messages. Each costs the program and the CLI
     time: see the performance page.
     """
