@@ -59,7 +59,7 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 class _NoPickle:
-    """Stands in the place of the serializer that uses pickle."""
+    """Replaces the serializer that uses pickle."""
 
     def serialize(self, data: Any) -> str:
         del data
