@@ -108,7 +108,7 @@ class FleetClient:
     async def _check_agent(self, agent: str) -> None:
         alive = [each for each in await self._store.inbox().fleet.workers() if each.is_alive]
         known = sorted({name for each in alive for name in each.agents})
-        # Without a worker nobody knows: the job waits.
+        # Without a worker it is not known: the job waits.
         if known and agent not in known:
             raise UsageError("agent", agent, f"an agent of a worker: {', '.join(known)}")
 

@@ -39,7 +39,7 @@ async def run_job(engine: Engine, spec: JobSpec) -> JsonObject:
 
 
 async def _pause(engine: Engine, spec: JobSpec, end: SegmentEnd, known: set[str]) -> None:
-    """Wait until the job can go on. `known` are the asks that have an answer, as far as is told."""
+    """Wait until the job can continue. `known` are the asks that are known to have an answer."""
     waits_for = set(end.waits_for)
     if end.state == "parked" and not waits_for:
         return

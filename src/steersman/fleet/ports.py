@@ -39,7 +39,7 @@ NO_SLOT = "waits for a slot"
 """Why a job is queued that is the next one of its conversation."""
 
 JobState = Literal["queued", "running", "parked", "held", "settled"]
-"""A `parked` job waits for a person and has no slot; a `held` one for money or a rate limit."""
+"""A `parked` job waits for a user and has no slot; a `held` one for money or a rate limit."""
 
 SegmentState = Literal["settled", "parked", "again"]
 
@@ -118,7 +118,7 @@ class SegmentEnd:
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """Something that a job has said about itself."""
+    """An event that a job has recorded about itself."""
 
     number: int
     """Counts from 1 for each job."""

@@ -49,7 +49,7 @@ async def segment(agent: Agent, conversation: str, prompt: Prompt, *, key: str) 
     """Run one life of a CLI for a turn, in the activity of an engine of your own.
 
     Calling it again with the same `key`, here or elsewhere, continues the turn, or returns its
-    result. If the agent's inbox is in a store, a turn that waits for a person ends as `parked`
+    result. If the agent's inbox is in a store, a turn that waits for a user ends as `parked`
     after `Park(after=...)`: call it again when an ask of `waits_for` is answered. A cancellation
     parks the turn, too; without a store it is interrupted.
     """
@@ -65,7 +65,7 @@ async def segment(agent: Agent, conversation: str, prompt: Prompt, *, key: str) 
 
 
 class StoreSegments:
-    """Runs segments with the agents of this process, and remembers the sessions at work."""
+    """Runs segments with the agents of this process, and remembers the current sessions."""
 
     def __init__(
         self,
@@ -89,11 +89,6 @@ class StoreSegments:
         """How many segments are past the gate."""
         self._redactors: dict[str, Redactor] = {}
         self._is_leaving = False
-
-    @property
-    def at_work(self) -> int:
-        """How many sessions are open."""
-        return len(self._sessions)
 
     async def run(self, spec: JobSpec, number: int) -> SegmentEnd:
         """Run one segment: the `Segment` of a worker."""
@@ -121,7 +116,7 @@ class StoreSegments:
         session = await agent.open(spec.conversation, **self._words(agent, spec))
         self._sessions[spec.id] = session
         began = time.time()
-        session.on("message", lambda message: self._gate.heard(message, began, self._begun))
+        session.on("message", lambda message: self._gate.observe(message, began, self._begun))
         try:
             turn = await session.send(spec.prompt, key=spec.key)
             if self._is_leaving:

@@ -14,7 +14,7 @@ __all__ = ["TurnGate"]
 
 
 class TurnGate:
-    """The governor of one worker. Its turns tell it what the API refuses."""
+    """The governor of one worker. It observes the messages of all turns."""
 
     def __init__(
         self, slots: int, governor: Governor | None = None, clock: Callable[[], float] = time.time
@@ -35,7 +35,7 @@ class TurnGate:
         free = self._governor.read_memory() if wanted else None
         return memory_hold(free, wanted) if free is not None and free < wanted else None
 
-    def heard(self, message: Message, began: float, working: int) -> None:
+    def observe(self, message: Message, began: float, working: int) -> None:
         """Look at a message of a turn that began at `began`, for a refusal of the API."""
         now = self._clock()
         until = limited_until(message, now)

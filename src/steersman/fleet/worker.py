@@ -40,7 +40,9 @@ log = logging.getLogger("steersman.fleet")
 LEASE = 15.0
 """Seconds after which the jobs of a worker that was killed are given to others."""
 STARTING = 60.0
-"""The first lease: the event loop stands still while the engine prepares its tables."""
+"""The first lease: the event loop is blocked while the engine prepares its tables."""
+RETRY = 0.5
+"""Seconds until a lease that could not be renewed is tried again."""
 LOOKS = 1.0
 """Seconds between two looks for dead workers, at most."""
 FULL_LOOK = 60.0
@@ -85,7 +87,7 @@ class Worker:
         """Set once it takes jobs."""
 
     def drain(self) -> None:
-        """Take no more jobs; turns at work finish, or are parked after `drain_timeout` seconds."""
+        """Take no more jobs; current turns finish, or are parked after `drain_timeout` seconds."""
         self._drain.set()
 
     async def run(self) -> None:
@@ -153,20 +155,20 @@ class Worker:
         """Renew the lease until it is lost, which raises `LeaseLost`."""
         until = time.monotonic() + self._lease
         while True:
-            begun = time.monotonic()
+            begun, pause = time.monotonic(), self._lease / 3
             try:
                 async with asyncio.timeout(max(0.01, until - begun)):
                     state = await fleet.renew(self.name, self._lease)
             except (StoreError, TimeoutError) as error:
                 log.warning("the lease of this worker cannot be renewed: %s", error)
-                state = "unknown"
+                state, pause = "unknown", min(pause, RETRY)
             else:
                 until = begun + self._lease
             if state is None or time.monotonic() >= until:
                 raise LeaseLost(self.name, "the worker could not renew it in time")
             if state == "asked":
                 self.drain()
-            await asyncio.sleep(self._lease / 3)
+            await asyncio.sleep(pause)
 
     async def _drained(self, engine: DbosEngine, segments: StoreSegments) -> None:
         """Wait until a drain was asked for, and carry it out."""
@@ -183,7 +185,7 @@ class Worker:
         await runner.written(PARKING)
         # A look at the queues that had begun may still take something.
         await asyncio.sleep(2 * runner.rhythm.queue)
-        # The code of the jobs goes on elsewhere.
+        # The code of the jobs is continued elsewhere.
         await engine.recover(self.name)
 
     async def _take_over(self, engine: DbosEngine, fleet: StoredFleet) -> None:

@@ -7,7 +7,7 @@ from typing import Self
 
 from steersman._json import JsonDict, JsonObject
 from steersman.errors import UsageError
-from steersman.fleet._dbos.client import DbosJobs
+from steersman.fleet._dbos.job_table import DbosJobs
 from steersman.fleet._dbos.places import Place
 from steersman.fleet._dbos.runner import Rhythm, Runner
 from steersman.fleet.jobs import run_job

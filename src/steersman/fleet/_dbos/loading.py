@@ -13,7 +13,16 @@ from typing import Any
 
 from steersman.errors import StoreError, UsageError
 
-__all__ = ["APPLICATION", "JOB", "JOBS", "SEGMENT", "SEGMENTS", "VERSION", "errors_told", "load"]
+__all__ = [
+    "APPLICATION",
+    "JOB",
+    "JOBS",
+    "SEGMENT",
+    "SEGMENTS",
+    "VERSION",
+    "errors_translated",
+    "load",
+]
 
 APPLICATION = "steersman-fleet"
 VERSION = "1"
@@ -65,7 +74,7 @@ class _NoPickle:
 
 
 @contextmanager
-def errors_told(where: str) -> Generator[None]:
+def errors_translated(where: str) -> Generator[None]:
     """Raise `StoreError` for errors of the database and of DBOS."""
     from dbos._error import DBOSException  # noqa: PLC0415 - loaded by `load`
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - as above

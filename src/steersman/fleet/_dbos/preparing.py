@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from steersman.errors import StoreError
-from steersman.fleet._dbos.loading import errors_told, load
+from steersman.fleet._dbos.loading import errors_translated, load
 from steersman.fleet._dbos.places import Place
 
 __all__ = ["prepare"]
@@ -23,7 +23,7 @@ POLL = 0.05
 def prepare(place: Place) -> None:
     """Create the tables, or bring them to the version of the engine. Raises `StoreError`."""
     dbos = load()
-    with errors_told(place.name):
+    with errors_translated(place.name):
         if place.path is None:
             # The engine has a lock of its own in PostgreSQL.
             dbos.DBOS.migrate(place.database, schema=place.schema)

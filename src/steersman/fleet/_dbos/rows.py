@@ -67,8 +67,8 @@ def row_of(found: WorkflowStatus, segments: Mapping[str, WorkflowStatus]) -> Job
     """Return a job as a row. `segments` are the open segments, by the ids of their jobs."""
     spec = _spec_of(found)
     segment = segments.get(found.workflow_id)
-    said = found.attributes or {}
-    state, why = _state(found.status, segment, said)
+    reported = found.attributes or {}
+    state, why = _state(found.status, segment, reported)
     return JobRow(
         spec=spec,
         state=state,
@@ -89,15 +89,15 @@ def _spec_of(found: WorkflowStatus) -> JobSpec:
 
 
 def _state(
-    status: str, segment: WorkflowStatus | None, said: Mapping[str, Any]
+    status: str, segment: WorkflowStatus | None, reported: Mapping[str, Any]
 ) -> tuple[JobState, str]:
     if status in ENDED:
         return "settled", ""
     if segment is not None:
         return ("running", "") if segment.status == "PENDING" else ("queued", NO_SLOT)
-    state = said.get("state")
+    state = reported.get("state")
     if state in ("parked", "held"):
-        return state, str(said.get("why") or "")
+        return state, str(reported.get("why") or "")
     return "queued", ""
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from steersman._json import JsonDict, JsonObject
 from steersman.errors import PoisonedJob, SteersmanError, StoreError, UsageError
-from steersman.fleet._dbos.client import DbosJobs
+from steersman.fleet._dbos.job_table import DbosJobs
 from steersman.fleet._dbos.loading import (
     APPLICATION,
     JOB,
@@ -26,7 +26,7 @@ from steersman.fleet._dbos.loading import (
     SEGMENT,
     SEGMENTS,
     VERSION,
-    errors_told,
+    errors_translated,
     load,
 )
 from steersman.fleet._dbos.places import Place
@@ -51,6 +51,7 @@ ATTEMPTS = 3
 KEPT = 50
 """How many events of a job are kept."""
 CLOSING = 10.0
+RETRY = 0.5
 POLL = 0.05
 """Seconds between two looks for a result that is being written."""
 MOST_LOOKED = 500
@@ -98,10 +99,11 @@ class Runner:
         self._awaited: dict[str, asyncio.Event] = {}
         """The segments that jobs of this process wait for."""
         self._ending: set[str] = set()
-        """Segments that have ended here, and whose rows may not say so yet."""
+        """Segments that have ended here, and whose rows may not show it yet."""
         self._looking: asyncio.Task[None] | None = None
         self._code: Callable[[JobSpec], Awaitable[JsonObject]] | None = None
         self._segment: Segment | None = None
+        self._giving_back: set[asyncio.Task[None]] = set()
         self._is_closing = False
         self.dbos: Any = None
 
@@ -125,7 +127,7 @@ class Runner:
         self._code, self._segment = code, segment
         self.dbos = load()
         await self._jobs.in_thread(partial(prepare, self._place))
-        with errors_told(self._place.name):
+        with errors_translated(self._place.name):
             # In this thread: DBOS runs the workflows in the event loop that it is launched in.
             self._launch()
             _current = self
@@ -170,7 +172,7 @@ class Runner:
         )
 
     def stop_taking(self) -> None:
-        """Take no more jobs and segments; those at work go on."""
+        """Take no more jobs and segments; current ones continue."""
         for event in self._instance.background_thread_stop_events:
             event.set()
 
@@ -220,10 +222,34 @@ class Runner:
             if self._is_closing:
                 # It is a job of another worker now. DBOS records nothing for a cancelled task.
                 raise asyncio.CancelledError from error
+            if "WorkflowCancelled" in _name_of(error):
+                # The job was cancelled with its segment, so this is not read.
+                return {}
+            if _is_of_engine(error):
+                # Nothing is decided about the job: it is run again from its records. DBOS records
+                # nothing for a cancelled task.
+                log.warning("the job %s is run again: %s", spec.id, _first_line(error))
+                self._give_back(spec.id)
+                raise asyncio.CancelledError from error
             log.exception("the job %s failed", spec.id)
             return failed_result(spec, SteersmanError(f"{type(error).__name__}: {error}"))
         finally:
             self._mine.pop(spec.id, None)
+
+    def _give_back(self, id_: str) -> None:
+        """Put a job back into its queue, as soon as the database allows it."""
+        task = asyncio.Task(self._give_back_when_possible(id_))
+        self._giving_back.add(task)
+        task.add_done_callback(self._giving_back.discard)
+
+    async def _give_back_when_possible(self, id_: str) -> None:
+        rows = self._instance._sys_db
+        again = partial(rows.reenqueue_for_recovery, id_, [self.worker], JOBS)
+        while not self._is_closing:
+            with suppress(Exception):
+                await self._jobs.in_thread(again)
+                return
+            await asyncio.sleep(RETRY)
 
     async def run_segment(self, spec: JobSpec, number: int) -> SegmentEnd:
         """Put a segment into the queue, and return how it ended."""
@@ -242,7 +268,7 @@ class Runner:
         try:
             return end_from_json(await handle.get_result(polling_interval_sec=POLL))
         except Exception as error:
-            if type(error).__name__ == "MaxRecoveryAttemptsExceededError":
+            if "MaxRecoveryAttemptsExceeded" in _name_of(error):
                 raise PoisonedJob(spec.key, ATTEMPTS) from error
             raise
 
@@ -263,9 +289,9 @@ class Runner:
         """Add an event to a job. The last ones are kept."""
         job = self._mine[id_]
         job.events.append(dict(data))
-        said = {"events": job.events[-KEPT:], "count": len(job.events)}
+        reported = {"events": job.events[-KEPT:], "count": len(job.events)}
         state = {name: data[name] for name in ("state", "why") if name in data}
-        await self.dbos.DBOS.update_workflow_attributes_async(id_, {**said, **state})
+        await self.dbos.DBOS.update_workflow_attributes_async(id_, {**reported, **state})
 
     # Segments
 
@@ -280,7 +306,7 @@ class Runner:
             try:
                 return await task
             except asyncio.CancelledError:
-                # The workflow was cancelled, so nobody reads this.
+                # The workflow was cancelled, so this is not read.
                 mine = asyncio.current_task()
                 if self._is_closing or (mine is not None and mine.cancelling()):
                     raise
@@ -323,6 +349,21 @@ class Runner:
         """Give what a dead worker had to others."""
         recover = self.dbos.DBOS._recover_pending_workflows
         return len(await self._jobs.in_thread(partial(recover, [worker])))
+
+
+def _name_of(error: Exception) -> str:
+    """Return the name of an error of DBOS; one that was stored has it as a field."""
+    return f"{type(error).__name__} {getattr(error, 'name', '')}"
+
+
+def _is_of_engine(error: Exception) -> bool:
+    """Whether an error comes from the engine or its database, and not from a job."""
+    home = type(error).__module__.partition(".")[0]
+    return home in ("dbos", "sqlalchemy", "psycopg", "sqlite3") or isinstance(error, StoreError)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _no_context() -> contextvars.Context:

@@ -16,7 +16,7 @@ from steersman.fleet._dbos.loading import (
     JOBS,
     SEGMENT,
     VERSION,
-    errors_told,
+    errors_translated,
     load,
 )
 from steersman.fleet._dbos.places import Place
@@ -38,7 +38,7 @@ T = TypeVar("T")
 Listed: TypeAlias = "list[WorkflowStatus]"
 
 FIRST_LOOK, LAST_LOOK, SLOWER = 0.02, 0.5, 1.3
-"""Seconds between two looks at a job that somebody waits for."""
+"""Seconds between two looks at a job that is waited for."""
 POOL = 4
 """Connections to PostgreSQL."""
 
@@ -134,9 +134,9 @@ class DbosJobs:
     async def read_events(self, id_: str, after: int = 0) -> Sequence[JobEvent]:
         """Return the events of a job with a number above `after`, as far as they are kept."""
         found = await self.listed(workflow_ids=[id_], load_input=False, load_output=False)
-        said = (found[0].attributes or {}) if found else {}
-        events = said.get("events", ())
-        first = said.get("count", 0) - len(events) + 1
+        reported = (found[0].attributes or {}) if found else {}
+        events = reported.get("events", ())
+        first = reported.get("count", 0) - len(events) + 1
         numbered = [JobEvent(first + at, data) for at, data in enumerate(events)]
         return [each for each in numbered if each.number > after]
 
@@ -168,7 +168,7 @@ class DbosJobs:
         return await self.in_thread(lambda: self._do(work))
 
     def _do(self, work: Callable[[DBOSClient], T]) -> T:
-        with errors_told(self._place.name):
+        with errors_translated(self._place.name):
             if self._client is None:
                 self._client = _client(self._place)
             return work(self._client)
