@@ -31,7 +31,7 @@ KINDS = (
 
 SETTINGS = "done differently: the CLI reads and applies its settings; none are merged here"
 COMPAT = "not yet: a module with the official names"
-WARM = "not yet: many sessions, and prestarted processes"
+WARM = "done differently: `Agent.prewarm` starts CLIs ahead, and `agent.session()` takes one"
 TRACES = "not yet: traces"
 
 STORED = "tests/live/test_stored_sessions.py"

@@ -46,6 +46,7 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
     "methods": {
         "query()": Elsewhere("steersman.query"),
         "startup()": Elsewhere("steersman.Session.start"),
+        "prewarm()": Elsewhere("steersman.Agent.prewarm"),
         "ClaudeSDKClient(options, transport)": Elsewhere("steersman.Agent"),
         "connect": Elsewhere("steersman.Agent.start"),
         "query": Elsewhere("steersman.Session.send"),
@@ -191,7 +192,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "executable": "JavaScript runtime",
         "executableArgs": "JavaScript runtime",
     },
-    "methods": {"prewarm()": WARM},
     "errors": {
         "CLIJSONDecodeError": (
             "done differently: a line that is not JSON is recorded as noise and does not raise"

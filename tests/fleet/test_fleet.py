@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from steersman import Agent
-from steersman.errors import ChannelClosed, KeyTaken, LimitReached, UsageError
+from steersman.errors import ChannelClosed, CliNotFound, KeyTaken, LimitReached, UsageError
 from steersman.fleet import Fleet, FleetStatus, Governor, Job
 from steersman.journal import Kind
 from steersman.options import Caps, Limits
@@ -36,7 +36,8 @@ async def a_fleet(place: ScriptedCLI | None = None, **more: Any) -> AsyncGenerat
     place = place or cli()
     limit = more.pop("limit", LIMIT)
     agent = Agent(transport=place, inbox=more.pop("inbox", None))
-    fleet = Fleet(agent, **{"governor": PLENTY, **more})
+    more.setdefault("governor", PLENTY)
+    fleet = Fleet(agent, **more)
     async with asyncio.timeout(limit), fleet:
         yield fleet
     assert place.running == 0
@@ -136,10 +137,10 @@ async def test_the_text_and_the_entries_of_a_job_can_be_read_while_it_runs_and_a
     place = cli(say("half", chunks=2) + stall() + say(" whole"))
     async with a_fleet(place) as fleet:
         job = await fleet.send("a", "tell")
-        async with aclosing(job.text()) as text:  # type: ignore[type-var]  # it is a generator
-            begin = await anext(text)
-            await place.release()
-            rest = "".join([each async for each in text])
+        text = job.text()
+        begin = await anext(text)
+        await place.release()
+        rest = "".join([each async for each in text])
         entries = [each async for each in job.entries()]
         later = [each.seq async for each in job.entries(after=2)]
         result = await job
@@ -270,7 +271,7 @@ async def test_a_drain_lets_turns_finish_parks_what_waits_and_begins_nothing(
     place = cli(when("pay", WRITE), when("long", say("half") + stall() + say(" whole")))
     async with (
         SqliteStore(tmp_path / "work.db") as store,
-        a_fleet(place, slots=2, inbox=store.inbox()) as fleet,
+        a_fleet(place, slots=2, store=store) as fleet,
     ):
         asks = await fleet.send("a", "pay", key="invoice 7")
         works = await fleet.send("b", "long")
@@ -312,6 +313,20 @@ async def test_a_job_can_be_withdrawn_before_and_interrupted_while_it_runs() -> 
     assert after.text == "Next."
 
 
+async def test_a_conversation_that_cannot_be_opened_is_a_failed_turn_and_the_next_one_runs() -> (
+    None
+):
+    agents = {"default": Agent(transport=cli()), "broken": Agent(cli_path="/nowhere/claude")}
+    async with asyncio.timeout(LIMIT), Fleet(agents, slots=1, governor=PLENTY) as fleet:
+        broken = await fleet.send("a", "hello", agent="broken")
+        fine = await fleet.send("a", "hello")
+        failed, result = await broken, await fine
+        status = fleet.status()
+
+    assert (failed.outcome, type(failed.cause)) == ("failed", CliNotFound)
+    assert (result.text, status.settled, adds_up(status)) == ("Echo: hello", 2, True)
+
+
 # --- CLIs that are started ahead ---------------------------------------------------------
 
 
@@ -351,7 +366,7 @@ async def test_what_cannot_be_sent_is_refused_before_anything_is_stored(
     bad: dict[str, Any], match: str
 ) -> None:
     async with a_fleet() as fleet:
-        given = {"conversation": "a", "prompt": "hello", **bad}
+        given: dict[str, Any] = {"conversation": "a", "prompt": "hello", **bad}
         with pytest.raises(UsageError, match=match):
             await fleet.send(given.pop("conversation"), given.pop("prompt"), **given)
 
@@ -364,6 +379,7 @@ async def test_what_cannot_be_sent_is_refused_before_anything_is_stored(
         ({"slots": 0}, "slots"),
         ({"idle": -1}, "idle"),
         ({"warm": 4}, "warm"),
+        ({"store": "sqlite:///srv/work.db"}, "store"),
         ({"governor": 7}, "governor"),
         ({"agents": {}}, "agents"),
         ({"agents": {"default": 7}}, "agents"),
@@ -371,7 +387,7 @@ async def test_what_cannot_be_sent_is_refused_before_anything_is_stored(
     ],
 )
 def test_a_fleet_that_cannot_work_is_refused(bad: dict[str, Any], match: str) -> None:
-    given = {"agents": Agent(transport=cli()), **bad}
+    given: dict[str, Any] = {"agents": Agent(transport=cli()), **bad}
     with pytest.raises(UsageError, match=match):
         Fleet(given.pop("agents"), **given)
 

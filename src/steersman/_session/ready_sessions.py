@@ -1,4 +1,4 @@
-"""Sessions that are started before anybody needs them: `Agent.prewarm`."""
+"""Sessions that are started before they are needed: `Agent.prewarm`."""
 
 from __future__ import annotations
 

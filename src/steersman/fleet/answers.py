@@ -1,4 +1,4 @@
-"""Tells parked jobs that their asks have answers."""
+"""Notifies parked jobs that their asks have answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("steersman.fleet")
 
 @runtime_checkable
 class ReadyWork(Protocol):
-    """The turns of a store, if it can say which of them can be continued."""
+    """The turns of a store, if it reports which of them can be continued."""
 
     def ready(self) -> AsyncGenerator[Conversation]:
         """Yield each conversation that can be continued, without an end."""
@@ -48,11 +48,11 @@ class AnswerWatch:
     async def _follow(self, work: ReadyWork) -> None:
         try:
             async for conversation in work.ready():
-                await self._tell(work, conversation)
+                await self._notify(work, conversation)
         except SteersmanError:
             log.exception("parked jobs are not continued any more: their inbox cannot be watched")
 
-    async def _tell(self, work: ReadyWork, conversation: Conversation) -> None:
+    async def _notify(self, work: ReadyWork, conversation: Conversation) -> None:
         names = (conversation.key, conversation.session)
         unsettled = self._queue.unsettled
         jobs = [id_ for id_, each in unsettled.items() if each.conversation in names]

@@ -27,7 +27,9 @@ from steersman.fleet.status import Drained, FleetStatus
 from steersman.options import Limits, checks
 
 if TYPE_CHECKING:
+    from steersman.inbox import StoredInbox
     from steersman.ports import Clock
+    from steersman.stores import PostgresStore, SqliteStore
 
 __all__ = ["Fleet"]
 
@@ -40,13 +42,16 @@ class Fleet:
 
     A session whose turn has settled stays open for `idle` seconds, or until its slot is wanted.
     Leaving the block ends what runs, as `drain(0)` does. Jobs live as long as the fleet; a turn is
-    run once beyond that if it has a `key`.
+    run once beyond that if it has a `key`. With a `store`, agents without an inbox get that of the
+    store, so that a turn that waits for the user can give its slot away. For jobs that outlive the
+    process, start workers on the store and send with `FleetClient`.
     """
 
     def __init__(
         self,
         agents: Agent | Mapping[str, Agent],
         *,
+        store: SqliteStore | PostgresStore | None = None,
         slots: int = 4,
         idle: float = 20.0,
         warm: int = 0,
@@ -62,7 +67,9 @@ class Fleet:
         self._clock = clock
         self._budgets = Budgets(clock)
         self._lives = JobLives()
-        self._sessions = FleetSessions(self.agents, self._lives, clock=clock)
+        self._sessions = FleetSessions(
+            self.agents, self._lives, inbox=_inbox_of(store), clock=clock
+        )
         scheduler = Scheduler(
             slots,
             idle=idle,
@@ -107,9 +114,9 @@ class Fleet:
             await self._sessions.aclose()
 
     async def drain(self, timeout: float) -> Drained:
-        """Begin no turn any more; those at work finish, or are parked after `timeout` seconds.
+        """Begin no turn any more; those in progress finish, or are parked after `timeout` seconds.
 
-        Asks stay open. A turn that waits for a person is parked at once. Without an inbox in a
+        Asks stay open. A turn that waits for the user is parked at once. Without an inbox in a
         store a turn cannot be parked: its CLI is killed, and it continues when the same key is
         sent again. `send()` raises `ChannelClosed` from now on.
         """
@@ -129,7 +136,7 @@ class Fleet:
 
     # Jobs
 
-    async def send(  # noqa: PLR0913 - one argument for each thing that may be said
+    async def send(  # noqa: PLR0913 - one argument for each thing that may be given
         self,
         conversation: str | None,
         prompt: Prompt,
@@ -145,9 +152,9 @@ class Fleet:
 
         Turns of one conversation run one after the other. A `conversation` of None begins a new
         one: `job.conversation` is its id. The same `key` in the same conversation is the same job;
-        `KeyTaken` is raised for another prompt. `when="next"` and `"now"` reach a turn that is at
-        work; otherwise it is the next turn of the conversation. Raises `LimitReached` if the
-        budget is used up.
+        `KeyTaken` is raised for another prompt. `when="next"` and `"now"` reach a turn in progress;
+        otherwise it is the next turn of the conversation. Raises `LimitReached` if the budget is
+        used up.
         """
         content = prompt_content(prompt)
         self._check(conversation, key, agent, priority, limits, when)
@@ -180,7 +187,7 @@ class Fleet:
         return self._slots.claim() if is_usual else None
 
     def _join(self, spec: JobSpec, when: When) -> Join | None:
-        if not self._sessions.is_at_work(spec.conversation):
+        if not self._sessions.has_turn(spec.conversation):
             return None
 
         async def join() -> SegmentEnd | None:
@@ -258,12 +265,12 @@ class Fleet:
         )
 
 
-def _checked_agents(given: object) -> Mapping[str, Agent]:
+def _checked_agents(given: Agent | Mapping[str, Agent]) -> Mapping[str, Agent]:
     """Return the agents by name. Raises `UsageError`."""
     agents: dict[str, Agent] = {}
     if isinstance(given, Agent):
         agents["default"] = given
-    elif isinstance(given, Mapping):
+    elif isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         agents.update(given)
     for name, agent in agents.items():
         checks.non_empty("agents key", name)
@@ -275,6 +282,24 @@ def _checked_agents(given: object) -> Mapping[str, Agent]:
     if not agents:
         raise UsageError("agents", given, "an Agent, or a mapping of names to agents")
     return MappingProxyType(agents)
+
+
+def _inbox_of(store: object) -> StoredInbox | None:
+    """Return the inbox of a store. Raises `UsageError`."""
+    if store is None:
+        return None
+    # Stores are slow to load, and most fleets have none.
+    from steersman.stores import PostgresStore, SqliteStore  # noqa: PLC0415
+
+    if isinstance(store, SqliteStore | PostgresStore):
+        return store.inbox()
+    raise UsageError(
+        "store",
+        store,
+        "a SqliteStore, a PostgresStore, or None",
+        hint="for a fleet over processes start `steersman fleet worker --store URL`, and send with"
+        " FleetClient(URL)",
+    )
 
 
 def _check_warm(warm: object, slots: int) -> None:

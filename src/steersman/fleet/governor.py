@@ -18,7 +18,7 @@ class Governor:
     memory_free: int = 256 << 20
     """Bytes that must be free before a CLI is started. 0 is no limit.
 
-    With less, sessions that are not at work are closed, one at a time.
+    With less, sessions that are not in use are closed, one at a time.
     """
     cli_memory: int = 190 << 20
     """Bytes that a CLI takes. They are counted while it starts, before it has taken them."""

@@ -51,14 +51,14 @@ class JobLife:
     def began(self, session: Session, turn: Turn, after: int) -> None:
         """Record that a session has the prompt."""
         self.turns.append(_Life(session, turn, after))
-        self._tell()
+        self._notify()
 
     def settled(self, result: TurnResult) -> None:
         """Record the last result; a later one is ignored."""
         self.result = self.result or result
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
 
@@ -108,7 +108,7 @@ class JobLives:
     def __init__(self) -> None:
         self._lives: dict[str, JobLife] = {}
         self._settled: WeakValueDictionary[str, JobLife] = WeakValueDictionary()
-        """Those that somebody may still read: they keep the journals of their sessions."""
+        """Those that may still be read: they keep the journals of their sessions."""
         self._slots: Slots | None = None
         self._answers: AnswerWatch | None = None
 
@@ -155,7 +155,7 @@ class JobLives:
             self._answers.watch(life.turns[-1].session.options.inbox)
 
     def waits(self, conversation: str, *, is_waiting: bool) -> None:
-        """Record that a session waits only for a person; or no longer."""
+        """Record that a session waits only for the user; or no longer."""
         if self._slots is not None:
             self._slots.waits(conversation, is_waiting=is_waiting)
 

@@ -22,7 +22,7 @@ def free_memory(read: Read | None = None) -> int | None:
     """Return the bytes that can be used before the system kills; None if it is not known.
 
     That is the least of what the machine has, and what each control group up to the root allows.
-    Pages of files that nobody uses count as free: the system takes them back first.
+    Pages of files that are not in use count as free: the system reuses them first.
     """
     read = read or _read
     found = [meminfo_free(read("/proc/meminfo") or "")]

@@ -53,7 +53,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Park the session of this conversation, which waits for a person; its turn ends as parked."""
+    """Park the session of this conversation, which waits for the user; its turn ends as parked."""
 
     conversation: str
 
@@ -98,15 +98,15 @@ class ConversationState:
     """The turn that runs, or is parked; no other one begins before it has ended."""
     is_parked: bool = False
     ticket: int = 0
-    """Its place in the line, from when it could begin a turn."""
+    """The place in the line, from when it could begin a turn."""
     entered: tuple[int, int] | None = None
-    """Under which priority and ticket it stands in the line."""
+    """The priority and ticket under which it is in the line."""
     session: SessionState = "none"
     is_spare: bool = False
-    """Whether the session was started ahead, and nobody has used it."""
+    """Whether the session was started ahead, and is not used."""
     since: float = 0.0
     """Since when the session is warm, or its turn runs."""
     waits_since: float | None = None
-    """Since when the session waits for a person and could be parked."""
+    """Since when the session waits for the user and could be parked."""
     has_background: bool = False
     """Whether a warm session still has work of its own."""

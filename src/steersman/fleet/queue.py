@@ -29,7 +29,7 @@ KEPT = 1000
 QUEUED, RUNNING = Hold("queued", ""), Hold("running", "")
 
 Join = Callable[[], Awaitable[SegmentEnd | None]]
-"""Sends a prompt into a turn that is at work; returns None if there is none."""
+"""Sends a prompt into a turn in progress; returns None if there is none."""
 
 
 @dataclass(slots=True)
@@ -46,8 +46,8 @@ class _Job:
     events: list[JobEvent] = field(default_factory=list[JobEvent])
     has_slot_order: bool = False
     """Whether the scheduler knows best what it does."""
-    said: Hold = QUEUED
-    """What the code of the job said last."""
+    reported: Hold = QUEUED
+    """What the code of the job reported last."""
 
 
 class JobQueue:
@@ -143,7 +143,7 @@ class JobQueue:
         job.events.append(JobEvent(len(job.events) + 1, data))
         match data.get("state"):
             case "parked" | "held" | "queued" as state:
-                job.said = Hold(state, str(data.get("why", "")))
+                job.reported = Hold(state, str(data.get("why", "")))
             case _:
                 pass
 
@@ -156,7 +156,7 @@ class JobQueue:
         """Run a segment once there is a slot for it, and return how it ended."""
         job = self._jobs[spec.id]
         if job.join is not None:
-            join, job.join, job.said = job.join, None, RUNNING
+            join, job.join, job.reported = job.join, None, RUNNING
             end = await join()
             if end is not None:
                 return end
@@ -184,9 +184,9 @@ class JobQueue:
             return Hold("settled", "")
         found = self.slots.hold(id_) if job.has_slot_order else None
         if found is not None and found.state == "parked":
-            # Its segment has just ended, and the code of the job has not said why.
+            # Its segment has just ended, and the code of the job has not reported why.
             return RUNNING
-        return found or job.said
+        return found or job.reported
 
     def holds(self) -> tuple[Hold, ...]:
         """Return the state of each job that has not settled."""

@@ -44,7 +44,7 @@ class RateControl:
     def hit(self, now: float, until: float, *, began: float, working: int) -> None:
         """Record that a turn that began at `began` was refused, beside `working - 1` others.
 
-        A turn that began before the limit was halved says nothing about the lower limit.
+        A turn that began before the limit was halved is no evidence about the lower limit.
         """
         self.closed_until = max(self.closed_until, until)
         self._raised = max(self._raised, self.closed_until)

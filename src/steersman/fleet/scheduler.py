@@ -97,7 +97,7 @@ class Scheduler:
         else:
             conversation.head = None
             self._settle(order, cost)
-        conversation.waits_since = None
+        self.table.set_waiting(conversation, None)
         conversation.since = now
         # One that is being parked is reported as closed.
         if conversation.session == "working":
@@ -131,14 +131,14 @@ class Scheduler:
         return True
 
     def waits(self, conversation: str, now: float, *, is_waiting: bool) -> None:
-        """Record that a session that works waits only for a person, and could be parked."""
+        """Record that a session that works waits only for the user, and could be parked."""
         known = self._all.get(conversation)
         if known is None or known.session != "working":
             return
         if not is_waiting:
-            known.waits_since = None
+            self.table.set_waiting(known, None)
         elif known.waits_since is None:
-            known.waits_since = now
+            self.table.set_waiting(known, now)
 
     def background(self, conversation: str, now: float, *, has_work: bool) -> None:
         """Record whether a warm session has work of its own; it counts as used until it has not."""
@@ -164,8 +164,8 @@ class Scheduler:
 
     def claim(self, now: float) -> str | None:
         """Return the name of a conversation whose session is ready, for a new one."""
-        for each in self.table.sessions.values():
-            if each.is_spare and each.session == "warm":
+        for each in self.table.in_state("warm"):
+            if each.is_spare:
                 each.is_spare, each.since = False, now
                 return each.name
         return None
@@ -190,10 +190,10 @@ class Scheduler:
         return actions
 
     def _expire(self, now: float) -> Iterator[Action]:
-        for each in list(self.table.sessions.values()):
+        for each in self.table.in_state("warm"):
             is_used = each.turns or each.has_background or each.is_spare
             is_due = now >= each.since + self.idle and not is_used
-            if each.session == "warm" and (is_due or self.is_draining):
+            if is_due or self.is_draining:
                 yield self._close(each)
 
     def _begin_in_order(self, now: float) -> Iterator[Action]:
@@ -232,9 +232,7 @@ class Scheduler:
 
     def _begin_warm(self, now: float) -> Iterator[Action]:
         """Begin turns for which no CLI is started."""
-        ready = [
-            each for each in self.table.sessions.values() if each.session == "warm" and each.turns
-        ]
+        ready = [each for each in self.table.in_state("warm") if each.turns]
         for each in sorted(ready, key=lambda each: (each.entered or (0, 0), each.name)):
             if self.table.busy >= self.rate.limit:
                 return
@@ -266,11 +264,10 @@ class Scheduler:
         return Begin(order, is_warm)
 
     def _make_room(self) -> Close | Leave | None:
-        """Give up the session that is missed least; None if all are at work."""
+        """Give up the session that is missed least; None if all are in use."""
         found = self.table.least_missed()
         if found is None or found.session == "warm":
             return None if found is None else self._close(found)
-        found.waits_since = None
         self.table.set(found, "closing")
         return Leave(found.name)
 
@@ -355,8 +352,8 @@ class Scheduler:
         times = [self.rate.changes_at(now)] if self._line.first is not None or self.warm else []
         times += [
             each.since + self.idle
-            for each in self.table.sessions.values()
-            if each.session == "warm" and not (each.is_spare or each.has_background)
+            for each in self.table.in_state("warm")
+            if not (each.is_spare or each.has_background)
         ]
         return min((each for each in times if each is not None), default=None)
 

@@ -25,6 +25,7 @@ from steersman.messages.parsing import Message
 from steersman.ports import Clock, DurableAsks
 
 if TYPE_CHECKING:
+    from steersman.inbox import StoredInbox
     from steersman.options.keywords import OptionWords
 
 __all__ = ["FleetSessions", "Observer"]
@@ -45,7 +46,7 @@ class Observer(Protocol):
         ...
 
     def waits(self, conversation: str, *, is_waiting: bool) -> None:
-        """Record that a session waits only for a person, and could be parked; or no longer."""
+        """Record that a session waits only for the user, and could be parked; or no longer."""
         ...
 
     def limited(self, conversation: str, until: float) -> None:
@@ -73,11 +74,14 @@ class FleetSessions:
         agents: Mapping[str, Agent],
         observer: Observer,
         *,
+        inbox: StoredInbox | None = None,
         again: tuple[type[SteersmanError], ...] = (StoreError,),
         clock: Clock = time.time,
     ) -> None:
         self.agents = agents
         self._observer = observer
+        self._inbox = inbox
+        """The inbox of agents that have none."""
         self._again = again
         """Errors after which a segment is run again, because nothing was decided."""
         self._clock = clock
@@ -88,7 +92,7 @@ class FleetSessions:
     async def run(self, spec: JobSpec, number: int = 0) -> SegmentEnd:
         """Run one segment: open the conversation, send the prompt, wait for its end.
 
-        The session stays open if `keeps` says so. `send(key=)` makes sure that the turn runs once,
+        The session stays open if `keeps` is true. `send(key=)` makes sure that the turn runs once,
         whatever was done before. A cancellation interrupts the turn.
         """
         del number
@@ -134,9 +138,17 @@ class FleetSessions:
                 return held
             await self.close(spec.conversation)
         agent = self.agents[spec.agent]
-        words: OptionWords = {} if spec.limits is None else {"limits": limits_of(spec.limits)}
+        words = self._words(agent)
+        if spec.limits is not None:
+            words["limits"] = limits_of(spec.limits)
         session = await agent.open(spec.conversation, **words)
         return self._keep(spec.conversation, session, spec.agent, limits)
+
+    def _words(self, agent: Agent) -> OptionWords:
+        """Return the options that the sessions of an agent get besides."""
+        if self._inbox is None or agent.options.inbox is not None:
+            return {}
+        return {"inbox": self._inbox}
 
     def _keep(self, conversation: str, session: Session, agent: str, limits: str) -> _Open:
         can_park = isinstance(session.options.inbox, DurableAsks)
@@ -157,15 +169,15 @@ class FleetSessions:
             session.on("state_change", changed)
         return held
 
-    def is_at_work(self, conversation: str) -> bool:
+    def has_turn(self, conversation: str) -> bool:
         """Whether a turn of the conversation runs, which a prompt can join."""
         held = self._open.get(conversation)
         return held is not None and any(not turn.is_settled for turn in held.turns)
 
     async def join(self, spec: JobSpec, when: When) -> SegmentEnd | None:
-        """Send a prompt into the turn that is at work; returns None if there is none."""
+        """Send a prompt into the turn in progress; returns None if there is none."""
         held = self._open.get(spec.conversation)
-        if held is None or not self.is_at_work(spec.conversation):
+        if held is None or not self.has_turn(spec.conversation):
             return None
         after = held.session.last_seq
         prompt: Prompt = spec.prompt
@@ -214,7 +226,9 @@ class FleetSessions:
     async def prepare(self, agent: str) -> str:
         """Start a session for a conversation to come, and return its name: its session id."""
         name = str(uuid.uuid4())
-        session = await self.agents[agent].start(session_id=name)
+        words = self._words(self.agents[agent])
+        words["session_id"] = name
+        session = await self.agents[agent].start(**words)
         self._keep(name, session, agent, repr(None))
         return name
 

@@ -1,8 +1,6 @@
-"""What each slot is used for: sessions at work, warm, started ahead, and being closed."""
+"""What each slot is used for: sessions in use, warm, started ahead, and being closed."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 from steersman.fleet.orders import ConversationState, SessionState, SlotCounts
 
@@ -17,40 +15,55 @@ class SlotTable:
         self.sessions: dict[str, ConversationState] = {}
         self.preparing = 0
         """How many sessions are being started ahead."""
-        self._counts: Counter[SessionState] = Counter()
+        self._by_state: dict[SessionState, dict[str, ConversationState]] = {
+            "working": {},
+            "warm": {},
+            "closing": {},
+        }
+        self._waiting: dict[str, ConversationState] = {}
 
     def set(self, conversation: ConversationState, state: SessionState) -> None:
         """Change what the session of a conversation does."""
-        self._counts[conversation.session] -= 1
+        name = conversation.name
+        if conversation.session != "none":
+            del self._by_state[conversation.session][name]
         conversation.session = state
-        self._counts[state] += 1
+        self.set_waiting(conversation, None)
         if state == "none":
-            self.sessions.pop(conversation.name, None)
-        else:
-            self.sessions[conversation.name] = conversation
+            self.sessions.pop(name, None)
+            return
+        self.sessions[name] = self._by_state[state][name] = conversation
         if state == "working":
             # Its next turn takes a place behind those that wait now.
             conversation.ticket = 0
 
+    def set_waiting(self, conversation: ConversationState, since: float | None) -> None:
+        """Record since when a turn waits only for the user; None if it does not."""
+        conversation.waits_since = since
+        if since is None:
+            self._waiting.pop(conversation.name, None)
+        else:
+            self._waiting[conversation.name] = conversation
+
     @property
     def working(self) -> int:
         """How many turns run."""
-        return self._counts["working"]
+        return len(self._by_state["working"])
 
     @property
     def busy(self) -> int:
-        """How many turns run and do not wait for a person."""
-        return self.working - len(self.waiting())
+        """How many turns run and do not wait for the user."""
+        return self.working - len(self._waiting)
 
     @property
     def closing(self) -> int:
         """How many sessions are being closed or parked."""
-        return self._counts["closing"]
+        return len(self._by_state["closing"])
 
     @property
     def spares(self) -> int:
         """How many sessions wait for a conversation to come."""
-        return sum(each.is_spare for each in self.sessions.values())
+        return sum(each.is_spare for each in self._by_state["warm"].values())
 
     @property
     def free(self) -> int:
@@ -65,15 +78,15 @@ class SlotTable:
     @property
     def has_background(self) -> bool:
         """Whether a warm session has work of its own."""
-        return any(each.has_background for each in self.sessions.values())
+        return any(each.has_background for each in self._by_state["warm"].values())
 
     def in_state(self, state: SessionState) -> list[ConversationState]:
         """Return the conversations whose session is in a state."""
-        return [each for each in self.sessions.values() if each.session == state]
+        return list(self._by_state[state].values())
 
     def waiting(self) -> list[ConversationState]:
-        """Return the conversations whose turn waits only for a person, and could be parked."""
-        return [each for each in self.in_state("working") if each.waits_since is not None]
+        """Return the conversations whose turn waits only for the user, and could be parked."""
+        return list(self._waiting.values())
 
     def counts(self) -> SlotCounts:
         """Return what the slots are used for."""
@@ -81,7 +94,7 @@ class SlotTable:
         return SlotCounts(
             self.slots,
             self.working,
-            self._counts["warm"] - spares,
+            len(self._by_state["warm"]) - spares,
             spares,
             self.preparing,
             self.closing,
@@ -89,7 +102,7 @@ class SlotTable:
         )
 
     def least_missed(self) -> ConversationState | None:
-        """Return the session to give up first; None if all are at work."""
+        """Return the session to give up first; None if all are in use."""
         warm = self.in_state("warm")
         if warm:
             return min(warm, key=_missed_last)

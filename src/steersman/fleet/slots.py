@@ -75,7 +75,7 @@ class _Waiting:
 
 @dataclass(slots=True)
 class Slots:
-    """Runs segments when the scheduler says so, in one event loop."""
+    """Runs segments when the scheduler decides so, in one event loop."""
 
     runner: Runner
     scheduler: Scheduler
@@ -258,7 +258,7 @@ class Slots:
     # What the sessions report
 
     def waits(self, conversation: str, *, is_waiting: bool) -> None:
-        """Record that a session waits only for a person, and could be parked; or no longer."""
+        """Record that a session waits only for the user, and could be parked; or no longer."""
         self.scheduler.waits(conversation, self._now, is_waiting=is_waiting)
         self.changed()
 

@@ -23,10 +23,10 @@ class FleetStatus:
     queued: int
     """Jobs that wait for a slot, or for an earlier turn of their conversation."""
     held: int
-    """Jobs that wait for memory, money or a rate limit; `holds` says for which."""
+    """Jobs that wait for memory, money or a rate limit; `holds` has the reasons."""
     running: int
     parked: int
-    """Jobs that wait for a person, without a CLI."""
+    """Jobs that wait for the user, without a CLI."""
     settled: int
     slots: int
     working: int
