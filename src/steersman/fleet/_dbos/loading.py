@@ -36,7 +36,7 @@ def load() -> ModuleType:
     """Return the module `dbos`. Raises `UsageError` if it is not installed."""
     try:
         import dbos  # noqa: PLC0415 - heavy, and an extra
-        from dbos import _serialization  # noqa: PLC0415 - as above
+        from dbos import _serialization  # noqa: PLC0415 - as above  # pyright: ignore[reportPrivateUsage]
     except ImportError as error:
         raise UsageError(
             "store",
