@@ -37,6 +37,8 @@ def main(arguments: list[str]) -> int:
     command = [sys.executable, "-m", "benchmarks.fleet", "model"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with CliSandbox() as box, subprocess.Popen(command, text=True, **pipes) as model:  # type: ignore[call-overload]  # noqa: S603 - ourselves
+        assert model.stdin is not None
+        assert model.stdout is not None
         url = model.stdout.readline().strip()
         env = box.env(url, None)
         agent = Agent(inherit_env=False, cwd=box.project, cli_path=locate(None), env=env)

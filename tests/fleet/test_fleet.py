@@ -36,7 +36,8 @@ async def a_fleet(place: ScriptedCLI | None = None, **more: Any) -> AsyncGenerat
     place = place or cli()
     limit = more.pop("limit", LIMIT)
     agent = Agent(transport=place, inbox=more.pop("inbox", None))
-    fleet = Fleet(agent, **{"governor": PLENTY, **more})
+    more.setdefault("governor", PLENTY)
+    fleet = Fleet(agent, **more)
     async with asyncio.timeout(limit), fleet:
         yield fleet
     assert place.running == 0
@@ -136,10 +137,10 @@ async def test_the_text_and_the_entries_of_a_job_can_be_read_while_it_runs_and_a
     place = cli(say("half", chunks=2) + stall() + say(" whole"))
     async with a_fleet(place) as fleet:
         job = await fleet.send("a", "tell")
-        async with aclosing(job.text()) as text:  # type: ignore[type-var]  # it is a generator
-            begin = await anext(text)
-            await place.release()
-            rest = "".join([each async for each in text])
+        text = job.text()
+        begin = await anext(text)
+        await place.release()
+        rest = "".join([each async for each in text])
         entries = [each async for each in job.entries()]
         later = [each.seq async for each in job.entries(after=2)]
         result = await job
@@ -365,7 +366,7 @@ async def test_what_cannot_be_sent_is_refused_before_anything_is_stored(
     bad: dict[str, Any], match: str
 ) -> None:
     async with a_fleet() as fleet:
-        given = {"conversation": "a", "prompt": "hello", **bad}
+        given: dict[str, Any] = {"conversation": "a", "prompt": "hello", **bad}
         with pytest.raises(UsageError, match=match):
             await fleet.send(given.pop("conversation"), given.pop("prompt"), **given)
 
@@ -386,7 +387,7 @@ async def test_what_cannot_be_sent_is_refused_before_anything_is_stored(
     ],
 )
 def test_a_fleet_that_cannot_work_is_refused(bad: dict[str, Any], match: str) -> None:
-    given = {"agents": Agent(transport=cli()), **bad}
+    given: dict[str, Any] = {"agents": Agent(transport=cli()), **bad}
     with pytest.raises(UsageError, match=match):
         Fleet(given.pop("agents"), **given)
 

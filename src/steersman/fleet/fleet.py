@@ -265,12 +265,12 @@ class Fleet:
         )
 
 
-def _checked_agents(given: object) -> Mapping[str, Agent]:
+def _checked_agents(given: Agent | Mapping[str, Agent]) -> Mapping[str, Agent]:
     """Return the agents by name. Raises `UsageError`."""
     agents: dict[str, Agent] = {}
     if isinstance(given, Agent):
         agents["default"] = given
-    elif isinstance(given, Mapping):
+    elif isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         agents.update(given)
     for name, agent in agents.items():
         checks.non_empty("agents key", name)

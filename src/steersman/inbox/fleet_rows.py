@@ -17,7 +17,7 @@ class WorkerRow:
     """A worker as it is stored."""
 
     worker: str
-    """The name of the worker: machine, pid and random."""
+    """The name: machine, pid and random."""
     machine: str
     pid: int
     slots: int
