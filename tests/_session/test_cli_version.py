@@ -78,8 +78,11 @@ async def test_a_cli_that_was_updated_is_asked_again(tmp_path: Path) -> None:
         cli.write(f'print("{MINIMUM_VERSION} (Claude Code), updated")')
         async with cli.agent().session() as session:
             found = session.initialized.claude_code_version
+            raw = session.initialized.raw
 
     assert (found, cli.times_asked) == (MINIMUM_VERSION, 2)
+    # As the CLI sent it: neither the version nor the fields that it did not send.
+    assert raw == {}
 
 
 async def test_an_old_cli_can_be_tried_and_what_does_not_hold_is_logged(

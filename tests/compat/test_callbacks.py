@@ -276,6 +276,24 @@ async def test_whatever_is_no_permission_result_denies(tmp_path: Path) -> None:
     assert [each["response"]["behavior"] for each in answers] == ["deny"] * len(given)
 
 
+async def test_allowing_a_question_without_an_answer_denies_it(tmp_path: Path) -> None:
+    """The official package sends the approval as it is."""
+    question = {"question": "Which?", "options": [{"label": "a"}, {"label": "b"}]}
+    asked = {**LEAST, "tool_name": "AskUserQuestion", "input": {"questions": [question]}}
+    answered = {"questions": [question], "answers": {"Which?": "a"}}
+    results = iter([None, answered])
+
+    async def can_use_tool(*_: Any) -> Any:
+        return steersman.compat.PermissionResultAllow(updated_input=next(results))
+
+    options = {"can_use_tool": can_use_tool}
+    found = await StandIn(tmp_path).run(steersman.compat, options, [asked, asked])
+
+    denied, allowed = (each["response"] for each in found.answers)
+    assert denied["behavior"] == "deny"
+    assert allowed == {"behavior": "allow", "updatedInput": answered}
+
+
 async def test_a_failing_permission_callback_denies_without_its_text(tmp_path: Path) -> None:
     options = {"can_use_tool": failing(ValueError("hush"))}
 

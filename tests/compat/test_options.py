@@ -41,7 +41,6 @@ DIFFERENCES: dict[str, tuple[str, Line]] = {
     "output_format: other": ("the same, with a warning", {"warned": [WARNS]}),
     "output_format: no_schema": ("the same, with a warning", {"warned": [WARNS]}),
     "output_format: text": ("the same, with a warning", {"warned": [WARNS]}),
-    "env: no_states": ("steersman needs the variable", {"warned": [WARNS]}),
     "env: no_results": ("steersman needs the variable", {"warned": [WARNS]}),
     "env: number": ("another class of error, before the start", {"error": "TypeError"}),
     "extra_args: format": ("the protocol needs the flag", {"warned": [WARNS]}),
@@ -208,6 +207,23 @@ def test_secrets_of_servers_and_settings_are_not_on_argv(place: Path) -> None:
     assert "hush" not in json.dumps(found.argv)
     assert "hush-1" in json.dumps(found.files)
     assert "hush-2" in json.dumps(found.files)
+
+
+def test_the_cli_continues_the_current_span(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with the official package, which also drops a state of another span."""
+    trace = pytest.importorskip("opentelemetry.trace")
+    monkeypatch.setenv("TRACESTATE", "of=another")
+    span = trace.SpanContext(0xABC, 0xDEF, is_remote=False, trace_flags=trace.TraceFlags(1))
+
+    with trace.use_span(trace.NonRecordingSpan(span)):
+        current = planned(ClaudeAgentOptions()).env
+        given = planned(ClaudeAgentOptions(env={"TRACEPARENT": "mine"})).env
+    without = planned(ClaudeAgentOptions()).env
+
+    assert current["TRACEPARENT"] == f"00-{0xABC:032x}-{0xDEF:016x}-01"
+    assert current["TRACESTATE"] == ""
+    assert given["TRACEPARENT"] == "mine"
+    assert (without.get("TRACEPARENT"), without["TRACESTATE"]) == (None, "of=another")
 
 
 def test_a_long_comma_list_of_rules_becomes_single_rules(place: Path) -> None:

@@ -14,6 +14,7 @@ from steersman._launch.plan import LaunchPlan
 from steersman._session.cli_version import CliVersions, refuse_old
 from steersman._session.link import CliLink
 from steersman._session.setup import SessionSetup
+from steersman._struct import set_source
 from steersman.control.handshake import Initialized
 from steersman.control.verbs import Answer
 from steersman.errors import (
@@ -165,9 +166,10 @@ async def _with_version(
         found = await cli_versions.of(plan, setup.transport)
     refuse_old(found, allow=setup.options.allow_old_cli, evidence=link.evidence("initialize"))
     if found == answer.claude_code_version:
-        # As received: a changed copy has lost its `raw`.
         return answer
-    return msgspec.structs.replace(answer, claude_code_version=found)
+    changed = msgspec.structs.replace(answer, claude_code_version=found)
+    # A changed copy has lost its `raw`, which stays as the CLI sent it.
+    return set_source(changed, answer.raw)
 
 
 def _too_slow(link: CliLink, phase: str, limit: float) -> StartupTimeout:

@@ -17,7 +17,7 @@ __all__ = ["problem_in"]
 
 Path: TypeAlias = tuple[str, ...]
 WEAK = ("anyOf", "oneOf")
-"""Keywords whose errors say less than others at the same place."""
+"""Keywords whose problems explain less than others at the same place."""
 
 
 class Problem(NamedTuple):
@@ -149,7 +149,7 @@ def _multiple(wanted: Json, given: Json, _: Place) -> Found:
 
 
 def _length(kind: str, *, is_least: bool, beyond: str, alone: str) -> Check:
-    """Return a check of a size; `alone` is said where the limit leaves nothing or anything."""
+    """Return a check of a size; `alone` is the text where the limit is the least or the most."""
 
     def check(wanted: Json, given: Json, _: Place) -> Found:
         if not TYPES[kind](given):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from steersman._launch.environment import MARKS, PROTOCOL
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from steersman.compat._shapes.options import ClaudeAgentOptions
 
 __all__ = ["variables"]
+
+logger = logging.getLogger("steersman.compat")
 
 REPLACED = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
 """Variables of an outer Claude Code session that the official SDK does not pass on either."""
@@ -26,7 +30,7 @@ BY_OPTION = {
 def variables(options: ClaudeAgentOptions) -> dict[str, str]:
     """Return the variables to set, beside those that the CLI inherits."""
     marks = {name: os.environ[name] for name in (MARKS - REPLACED) & os.environ.keys()}
-    found = {**marks, **(options.env or {})}
+    found = {**marks, **_trace(), **(options.env or {})}
     for name, value in found.items():
         if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"env[{name!r}]: pass a string, not {type(value).__name__}")
@@ -40,3 +44,23 @@ def variables(options: ClaudeAgentOptions) -> dict[str, str]:
     if options.cwd:
         found["PWD"] = str(options.cwd)
     return found
+
+
+def _trace() -> dict[str, str]:
+    """Return the variables that make the CLI's spans children of the current OpenTelemetry span.
+
+    Without OpenTelemetry, or without a span, those of this process are inherited.
+    """
+    if "opentelemetry.trace" not in sys.modules:
+        return {}
+    carrier: dict[str, str] = {}
+    try:
+        from opentelemetry import propagate  # noqa: PLC0415 - loaded already, if at all
+
+        propagate.inject(carrier)
+    except Exception:  # propagators of the program, which must not prevent the start
+        logger.exception("the current span cannot be passed to the CLI")
+    if "traceparent" not in carrier:
+        return {}
+    # The state that this process inherited belongs to another span.
+    return {"TRACEPARENT": carrier["traceparent"], "TRACESTATE": carrier.get("tracestate", "")}

@@ -383,7 +383,9 @@ async def client_read_by_two_one_after_the_other(sdk: Any, stage: Stage) -> None
 
 
 @program(
-    call("Bash", command="sleep 0.3; echo late", run_in_background=True),
+    call(
+        "Bash", command="while [ ! -e go ]; do sleep 0.02; done; echo late", run_in_background=True
+    ),
     say("started"),
     say("it has ended"),
 )
@@ -391,4 +393,5 @@ async def client_with_background_work(sdk: Any, stage: Stage) -> None:
     async with sdk.ClaudeSDKClient(stage.options(allowed_tools=["Bash"])) as client:
         await client.query("in the background")
         await stage.read(client.receive_response())
+        stage.write("go", "")
         await stage.read(client.receive_response())

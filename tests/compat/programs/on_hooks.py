@@ -50,7 +50,7 @@ async def hook_that_asks(sdk: Any, stage: Stage) -> None:
     await touching(sdk, stage, decision("ask"), allowed_tools=["Bash"])
 
 
-@program(TOUCH)
+@program(TOUCH, say("it cannot wait"))
 async def hook_that_defers(sdk: Any, stage: Stage) -> None:
     await touching(sdk, stage, decision("defer"))
 

@@ -37,6 +37,7 @@ async def one_shot_with_two_tools_at_once(sdk: Any, stage: Stage) -> None:
     stage.write("b.txt", "second")
     found = await stage.read(sdk.query(prompt="read both", options=stage.options()))
     stage.note("results", sum(isinstance(each, sdk.UserMessage) for each in found))
+    stage.unordered()
 
 
 @program(call("Bash", command="touch made"), say("not allowed"))
@@ -124,9 +125,12 @@ async def one_shot_with_a_result_of_1_5_mb(sdk: Any, stage: Stage) -> None:
 
 
 @program(say("x" * 1_500_000))
-async def one_shot_with_a_result_of_1_5_mb_and_room_for_it(sdk: Any, stage: Stage) -> None:
+async def client_with_a_result_of_1_5_mb_and_room_for_it(sdk: Any, stage: Stage) -> None:
     options = stage.options(max_buffer_size=16 * 1024 * 1024)
-    await stage.read(sdk.query(prompt="long", options=options))
+    # A one-shot of the official package may lose the end: an older CLI exits while it is read.
+    async with sdk.ClaudeSDKClient(options) as client:
+        await client.query("long")
+        await stage.read(client.receive_response())
 
 
 @program(say("first"), say("second"))
@@ -202,13 +206,18 @@ async def one_shot_refused_by_the_model(sdk: Any, stage: Stage) -> None:
 
 
 @program(
-    call("Bash", command="sleep 0.3; echo late", run_in_background=True),
+    call(
+        "Bash", command="while [ ! -e go ]; do sleep 0.02; done; echo late", run_in_background=True
+    ),
     say("started"),
     say("it has ended"),
 )
 async def one_shot_with_background_work(sdk: Any, stage: Stage) -> None:
     options = stage.options(allowed_tools=["Bash"])
-    await stage.read(sdk.query(prompt="in the background", options=options))
+    stream = sdk.query(prompt="in the background", options=options)
+    await stage.read_until(stream, lambda each: isinstance(each, sdk.ResultMessage))
+    stage.write("go", "")
+    await stage.read(stream)
 
 
 @program()

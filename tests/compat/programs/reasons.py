@@ -32,6 +32,10 @@ REASONS: Mapping[str, str] = {
         "`receive_response()` always ends: a prompt that shared a turn yields that turn's"
         " `ResultMessage` again"
     ),
+    "hook_that_defers": (
+        "failing guards deny: an older CLI runs a deferred tool on resume, before it knows the"
+        " hooks, so ours denies it there"
+    ),
     "hook_that_raises": GUARDS,
     "hook_that_takes_too_long": GUARDS,
     "hooks_of_compaction_and_start": "SessionStart and SessionEnd fire",

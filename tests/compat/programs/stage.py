@@ -188,6 +188,8 @@ class Stage:
         }
         cleaned = Normalizer(folders)(found)
         if not self.is_ordered:
+            for asking in cleaned["model"]:
+                asking[-1].sort()
             for lane in ("messages", "calls", "model"):
                 cleaned[lane].sort(key=json.dumps)
         return {name: each for name, each in cleaned.items() if each}
