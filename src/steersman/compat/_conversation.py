@@ -14,9 +14,9 @@ from steersman.compat._cursor import Cursor
 from steersman.compat._errors import ProcessError
 from steersman.compat._feeding import user_line
 from steersman.compat._raising import as_official, has_exited_in_order, result_error
+from steersman.compat._runtime import SAME_LOOP, Runtime
 from steersman.compat.options import Translated, translate
 from steersman.compat.parsing import message_from_line, parse_message, raw_of
-from steersman.compat.portal import SAME_LOOP, Runtime
 from steersman.compat.transport import CustomTransport, Transport
 from steersman.compat.types import ResultMessage
 from steersman.errors import SteersmanError
@@ -61,7 +61,7 @@ class Conversation:
         self._cursor: Cursor | None = None
         self._feeding: asyncio.Task[None] | None = None
         self._ends_by_itself = False
-        """Whether the run ends with its prompts: then the exit status follows from its last result."""
+        """Whether the run ends with its prompts; an error as the last result is raised then."""
 
     @property
     def cursor(self) -> Cursor:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 import trio
 
 from steersman._portal.portal import shared_portal
-from steersman.compat.portal import SAME_LOOP
+from steersman.compat._runtime import SAME_LOOP
 from steersman.errors import ChannelClosed
 from steersman.transports.at_exit import AT_EXIT
 

@@ -50,7 +50,8 @@ def keep_differences(cli: Path, names: list[str]) -> None:
     traces = play(OURS, cli, names)
     found = {name: difference(official[name], trace) for name, trace in traces.items()}
     known = {**keeping.differences(version), **found}
-    keeping.write_differences(version, {name: each for name, each in known.items() if each})
+    left = {name: each for name, each in known.items() if each and name in load()}
+    keeping.write_differences(version, left)
     report(version, [name for name, each in found.items() if each])
 
 

@@ -43,6 +43,10 @@ REASONS: Mapping[str, str] = {
     "permission_callback_that_raises": GUARDS,
     "permission_callback_with_a_plain_prompt": CAUSE,
     "permission_callback_with_a_wrong_answer": GUARDS,
+    "prompts_sent_verbatim": (
+        "exceptions name the cause: an older CLI would run the text as a command, although"
+        " `verbatim_prompts` is set, so ours refuses it there"
+    ),
     "servers_switched_at_run_time": REFUSED,
     "start_in_a_folder_that_is_not_there": CAUSE,
     "start_in_bypass_mode_as_root": CAUSE,

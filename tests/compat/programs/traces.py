@@ -34,6 +34,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"after \d+(\.\d+)? ?m?s\b", "after <time>"),
         (r"(ID: |tasks/|agentId: |to: ')[0-9a-z]{9,17}\b", r"\1<id>"),
         (r"<task-id>[0-9a-z]+<", "<task-id><id><"),
+        (r"<duration_ms>\d+<", "<duration_ms><n><"),
         (r"blob-\d+-\w+", "blob-<id>"),
         (r"\bduration_ms: \d+", "duration_ms: <n>"),
     )
