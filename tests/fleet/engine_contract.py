@@ -89,7 +89,7 @@ class Gate:
         self.most = max(self.most, len(self.at_work))
         try:
             await self.open.wait()
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
         finally:
             self.at_work.remove(spec.conversation)
         return settled(answer=spec.key)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -217,7 +218,8 @@ async def test_postgres_is_away_for_three_seconds_and_nothing_is_lost_or_doubled
             jobs = [await client.send(f"c-{key}", f"pay {key}", key=key) for key in keys]
             await reached("in the tool", client, jobs[0], payer, sandbox)
             postgres_server.stop(immediate=True)
-            await asyncio.sleep(3.0)
+            until_then = time.monotonic() + 3.0
+            await until(lambda: time.monotonic() > until_then)
             postgres_server.start()
         async with client_of(stage.url) as client:
             jobs = [await client.send(f"c-{key}", f"pay {key}", key=key) for key in keys]

@@ -17,7 +17,7 @@ class WorkerRow:
     """A worker as it is stored."""
 
     worker: str
-    """Its name: machine, pid and random."""
+    """The name: machine, pid and random."""
     machine: str
     pid: int
     slots: int

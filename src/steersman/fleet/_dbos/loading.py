@@ -36,7 +36,7 @@ def load() -> ModuleType:
     """Return the module `dbos`. Raises `UsageError` if it is not installed."""
     try:
         import dbos  # noqa: PLC0415 - heavy, and an extra
-        from dbos import _serialization  # noqa: PLC0415 - as above
+        from dbos import _serialization  # noqa: PLC0415 - as above  # pyright: ignore[reportPrivateUsage]
     except ImportError as error:
         raise UsageError(
             "store",
@@ -59,7 +59,7 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 class _NoPickle:
-    """Stands in the place of the serializer that uses pickle."""
+    """Replaces the serializer that uses pickle."""
 
     def serialize(self, data: Any) -> str:
         del data

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
+from steersman import _json
 from steersman._json import JsonDict
 from steersman.errors import SteersmanError, TurnStopped
 from steersman.fleet.jobs import failed_result
@@ -50,7 +51,8 @@ def end_to_json(end: SegmentEnd) -> JsonDict:
 
 def end_from_json(found: Mapping[str, Any]) -> SegmentEnd:
     """Return the end that `end_to_json` wrote."""
-    return SegmentEnd(**{**found, "waits_for": tuple(found["waits_for"])})
+    fields: dict[str, Any] = {**found, "waits_for": tuple(found["waits_for"])}
+    return SegmentEnd(**fields)
 
 
 def segment_id(job: str, number: int) -> str:
@@ -83,8 +85,9 @@ def row_of(found: WorkflowStatus, segments: Mapping[str, WorkflowStatus]) -> Job
 def _spec_of(found: WorkflowStatus) -> JobSpec:
     given: Any = found.input
     # A row that is no job of ours must not hide the others.
-    fields = given["args"][0] if isinstance(given, dict) and given.get("args") else {}
-    plain = fields if isinstance(fields, dict) else {}
+    args = given.get("args") if _json.is_object(given) else None
+    first: Any = args[0] if args else None
+    plain = first if _json.is_object(first) else {}
     return spec_from_json({"conversation": "", "prompt": None, "key": found.workflow_id, **plain})
 
 
@@ -107,8 +110,9 @@ def _worker(found: WorkflowStatus, segment: WorkflowStatus | None) -> str:
 
 
 def _result(found: WorkflowStatus, spec: JobSpec) -> JsonDict:
-    if found.status == "SUCCESS" and isinstance(found.output, dict):
-        return found.output
+    output: Any = found.output
+    if found.status == "SUCCESS" and _json.is_object(output):
+        return dict(output)
     if found.status == "CANCELLED":
         stopped = TurnStopped("cancelled", "the job was cancelled")
         return dict(failed_result(spec, stopped, outcome="cancelled"))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from steersman import _json
 from steersman._json import JsonDict, JsonObject
 from steersman.errors import PoisonedJob, SteersmanError, StoreError, UsageError
 from steersman.fleet._dbos.job_table import DbosJobs
@@ -195,9 +196,8 @@ class Runner:
 
     @property
     def _instance(self) -> Any:
-        from dbos import _dbos  # noqa: PLC0415 - loaded already
-
-        return _dbos._get_dbos_instance()
+        # There is no public way to it.
+        return self.dbos._dbos._get_dbos_instance()
 
     async def written(self, timeout: float) -> None:
         """Wait until the ends of all segments that ran here are stored."""
@@ -283,7 +283,7 @@ class Runner:
         """Return the next message to a job; None after `timeout`."""
         del id_
         found = await self.dbos.DBOS.recv_async(timeout_seconds=timeout)
-        return found if isinstance(found, dict) else None
+        return dict(found) if _json.is_object(found) else None
 
     async def put_event(self, id_: str, data: JsonObject) -> None:
         """Add an event to a job. The last ones are kept."""
