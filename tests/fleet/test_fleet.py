@@ -15,6 +15,7 @@ from steersman.errors import ChannelClosed, CliNotFound, KeyTaken, LimitReached,
 from steersman.fleet import Fleet, FleetStatus, Governor, Job
 from steersman.journal import Kind
 from steersman.options import Caps, Limits
+from steersman.ports import Channel, Launch, Receiver
 from steersman.stores import SqliteStore
 from steersman.testing.faults import VirtualClockLoop
 from steersman.testing.request import ModelRequest
@@ -295,6 +296,32 @@ async def test_a_drain_lets_turns_finish_parks_what_waits_and_begins_nothing(
         "cancelled",
     )
     assert (words, open_asks) == ("held: the fleet is being drained", 1)
+
+
+class SlowStart:
+    """A place whose CLIs start when they are let."""
+
+    def __init__(self, *steps: Any) -> None:
+        self.inner = cli(*steps)
+        self.asked, self.let = asyncio.Event(), asyncio.Event()
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        self.asked.set()
+        await self.let.wait()
+        return await self.inner.open(launch, receiver)
+
+
+async def test_a_fleet_that_is_closed_while_a_session_opens_sends_nothing() -> None:
+    place = SlowStart(stall())
+    async with asyncio.timeout(LIMIT), Fleet(Agent(transport=place), governor=PLENTY) as fleet:
+        job = await fleet.send("a", "hello")
+        await place.asked.wait()
+        closing = asyncio.ensure_future(fleet.aclose())
+        await until(fleet, lambda status: status.is_draining)
+        place.let.set()
+        await closing
+
+    assert ((await job).outcome, place.inner.asked, place.inner.running) == ("cancelled", [], 0)
 
 
 async def test_a_job_can_be_withdrawn_before_and_interrupted_while_it_runs() -> None:

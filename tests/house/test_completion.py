@@ -24,7 +24,7 @@ from steersman.testing.scripted.cli import ScriptedCLI
 ROOT = Path(__file__).parents[2]
 
 KEPT: dict[type, set[str]] = {
-    Agent: {"open", "options", "query", "run", "run_result", "session", "start"},
+    Agent: {"open", "options", "prewarm", "query", "run", "run_result", "session", "start"},
     Inbox: {
         *("answer", "answer_many", "close", "close_ask", "delegate", "expire", "get", "list"),
         *("open", "watch"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from steersman._session.session import Session
+from steersman._session.session import Session, start_ahead
 
 __all__ = ["ReadySessions"]
 
@@ -25,11 +25,11 @@ class ReadySessions:
         loop = asyncio.get_running_loop()
         mine = [each for each in self._ready if each[0] is loop and not each[1].phase.is_over]
         missing = [self._make() for _ in range(count - len(mine))]
-        started = await asyncio.gather(*(each.start() for each in missing), return_exceptions=True)
+        started = await asyncio.gather(
+            *(start_ahead(each) for each in missing), return_exceptions=True
+        )
         ready = [each for each in started if isinstance(each, Session)]
         self._ready += [(loop, each) for each in ready]
-        for each in ready:
-            each.is_ready = True
         for _, each in mine[count:]:
             self._forget(each)
             await each.aclose()

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
     from steersman.options.keywords import OptionWords
 
-__all__ = ["Session", "State", "completed"]
+__all__ = ["Session", "State", "completed", "start_ahead"]
 
 AnswerT = TypeVar("AnswerT")
 T = TypeVar("T")
@@ -121,9 +121,8 @@ class Session:
         self._readers = SessionReaders(self, parts)
         self._sender = PromptSender(parts, self._lifecycle, self._readers)
         self._closer: AsyncGenerator[None, None] | None = None
-        self.is_ready = False
-        """Whether the session was started ahead, by `Agent.prewarm`; `start()` takes it as it is.
-        """
+        self._is_ready = False
+        """Whether the session was started ahead; `start()` takes it as it is, once."""
 
     # Start and end
 
@@ -133,8 +132,8 @@ class Session:
         Raises `LaunchError`, `StartupError`, `NotLoggedIn` or `ProtocolViolation`.
         """
         self._parts.slot.home.enter()
-        if self.is_ready:
-            self.is_ready = False
+        if self._is_ready:
+            self._is_ready = False
             return self
         await self._lifecycle.start()
         self._closer = _close_with_loop(self._lifecycle, self._close)
@@ -631,6 +630,13 @@ class Session:
     async def stop_task(self, task_id: str) -> None:
         """Stop a background task; the CLI ignores an unknown id."""
         await self.call(StopTask(task_id=task_id))
+
+
+async def start_ahead(session: Session) -> Session:
+    """Start a session for a caller who will start it later."""
+    await session.start()
+    session._is_ready = True  # pyright: ignore[reportPrivateUsage]
+    return session
 
 
 def completed(result: TurnResult) -> TurnResult:

@@ -86,6 +86,9 @@ class FleetSessions:
         """Errors after which a segment is run again, because nothing was decided."""
         self._clock = clock
         self._open: dict[str, _Open] = {}
+        self._opening: set[str] = set()
+        self._left: set[str] = set()
+        """Conversations that were to be left while they were being opened."""
 
     # One turn
 
@@ -96,8 +99,12 @@ class FleetSessions:
         whatever was done before. A cancellation interrupts the turn.
         """
         del number
+        self._opening.add(spec.conversation)
         try:
             held = await self._session_for(spec)
+            if spec.conversation in self._left:
+                await self.close(spec.conversation)
+                return SegmentEnd(state="parked")
             after = held.session.last_seq
             prompt: Prompt = spec.prompt
             turn = await held.session.send(prompt, key=spec.key)
@@ -107,6 +114,9 @@ class FleetSessions:
             await self.close(spec.conversation)
             self._observer.settled(spec.id, _failed(spec, error))
             return SegmentEnd(state="settled", result=failed_result(spec, error))
+        finally:
+            self._opening.discard(spec.conversation)
+            self._left.discard(spec.conversation)
         held.turns.append(turn)
         self._observer.began(spec.id, held.session, turn, after)
         try:
@@ -213,6 +223,10 @@ class FleetSessions:
 
     async def leave(self, conversation: str) -> None:
         """Park the session of a conversation: its turn ends as parked. Kill it if it cannot be."""
+        if conversation in self._opening:
+            # Nothing is sent once it is open.
+            self._left.add(conversation)
+            return
         held = self._open.get(conversation)
         if held is None:
             return

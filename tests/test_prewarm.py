@@ -1,0 +1,77 @@
+"""Sessions that are started ahead, on a scripted CLI."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import steersman.sync
+from steersman import Agent
+from steersman.errors import StartupError, UsageError
+from steersman.testing.script import Script, say
+from steersman.testing.scripted.cli import Faults, ScriptedCLI
+
+LIMIT = 10.0
+
+
+async def test_the_next_sessions_without_overrides_are_those_that_are_ready() -> None:
+    place = ScriptedCLI()
+    agent = Agent(transport=place)
+    async with asyncio.timeout(LIMIT):
+        await agent.prewarm(3)
+        ahead = len(place.launches)
+        other = await agent.start(model="claude-sonnet-5")
+        first = await agent.start("hello")
+        result = await agent.run("hello")
+        async with agent.session() as third:
+            texts = [(await each).text for each in first.turns]
+            launches = len(place.launches)
+        fourth = await agent.start()
+        for each in (other, first, fourth):
+            await each.aclose()
+
+    assert (ahead, launches, len(place.launches)) == (3, 4, 5)
+    assert (texts, result.text, third.phase.is_over) == (["Echo: hello"], "Echo: hello", True)
+    assert place.running == 0
+
+
+async def test_sessions_that_nobody_takes_are_closed_by_zero_and_a_lost_one_is_replaced() -> None:
+    place = ScriptedCLI()
+    agent = Agent(transport=place, revive=False)
+    async with asyncio.timeout(LIMIT):
+        await agent.prewarm(2)
+        place.exit()
+        for _ in range(20):
+            # The exits are reported.
+            await asyncio.sleep(0)
+        await agent.prewarm(1)
+        running = place.running
+        await agent.prewarm(0)
+
+    assert (running, place.running, len(place.launches)) == (1, 0, 3)
+
+
+async def test_an_agent_that_chooses_a_conversation_cannot_start_one_ahead() -> None:
+    with pytest.raises(UsageError, match="resume"):
+        await Agent(transport=ScriptedCLI(), resume="x").prewarm()
+    with pytest.raises(UsageError, match="count"):
+        await Agent(transport=ScriptedCLI()).prewarm(-1)
+
+
+async def test_a_cli_that_does_not_start_ahead_is_an_error_and_leaves_nothing() -> None:
+    place = ScriptedCLI(faults=Faults(exit_at="initialize"))
+    with pytest.raises(StartupError):
+        await Agent(transport=place).prewarm(2)
+
+    assert place.running == 0
+
+
+def test_synchronous_code_can_start_sessions_ahead_too() -> None:
+    place = ScriptedCLI(Script(say("Hello.")))
+    agent = steersman.sync.Agent(transport=place)
+    agent.prewarm()
+    with agent.session() as session:
+        result = session.run("hello")
+
+    assert (result.text, len(place.launches), place.running) == ("Hello.", 1, 0)
