@@ -118,6 +118,26 @@ async def test_a_prompt_that_has_no_turn_to_steer_is_sent_like_any_other() -> No
     assert ["priority" in frame for frame in place.peers[0].sent("user")] == [False]
 
 
+async def test_prompts_that_steer_keep_their_order_while_nothing_can_be_written() -> None:
+    heard: list[str] = []
+
+    def hear(peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "user":
+            heard.append(frame["message"]["content"])
+            peer.say(lifecycle(frame["uuid"], "started"))
+            peer.say(result([frame["uuid"]], "done"), state("idle"))
+
+    async with opened(FramePeer(hear).transport) as session:
+        await session.pause(hard=True)
+        last = await session.send("last")
+        for prompt in ("first", "second", "third"):
+            await session.send(prompt, when="next")
+        await session.resume()
+        await last
+
+    assert heard == ["first", "second", "third", "last"]
+
+
 async def test_a_turn_begins_when_its_prompt_is_written_and_not_while_it_waits() -> None:
     """What lies between may be gone from memory, and is not the turn's."""
 

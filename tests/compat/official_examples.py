@@ -110,6 +110,7 @@ def _normal(text: str) -> str:
     text = re.sub(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", "UUID", text)
     text = re.sub(r"\b(toolu|msg|req)_\w+", "ID", text)
     text = re.sub(r"\d{4}-\d\d-\d\d[ T][\d:,.]+Z?", "TIME", text)
+    text = re.sub(r"steersman-\w{8}|cc-socks/\d+", "FOLDER", text)
     # Ours names the prompts that a message is for: it gives each one a uuid.
     text = re.sub(r", 'user_message_uuids'(: \['UUID'\])?", "", text)
     text = re.sub(r"(?<=types received: )\w+(?:, \w+)+", lambda m: _sorted(m.group()), text)

@@ -152,6 +152,7 @@ UNDECIDED = {
     "from claude_agent_sdk import Nonsense": "steersman.compat has no such name",
     "from claude_agent_sdk import query, _internal": "_internal: steersman.compat has no such name",
     "from claude_agent_sdk._internal.query import Query": "claude_agent_sdk._internal.query is",
+    "from claude_agent_sdk._errors import MessageParseError": "catch ClaudeSDKError",
     "import claude_agent_sdk._internal.client": "claude_agent_sdk._internal.client is private",
     "import claude_agent_sdk.query as q": "claude_agent_sdk.query is private",
     "import claude_agent_sdk.nonsense": "steersman.compat has no module nonsense",

@@ -120,11 +120,15 @@ def _model_fields(value: type) -> Facts:
 
 def _default(field: dataclasses.Field[Any]) -> str:
     if field.default is not dataclasses.MISSING:
-        # The stream that was standard error when the module was imported.
-        return "stderr" if hasattr(field.default, "write") else repr(field.default)
+        return _shown(field.default)
     if field.default_factory is not dataclasses.MISSING:
-        return f"new {field.default_factory()!r}"
+        return _shown(field.default_factory())
     return "none"
+
+
+def _shown(default: object) -> str:
+    """Return a default as text. The official one for standard error is from its import."""
+    return "stderr" if hasattr(default, "write") else repr(default)
 
 
 def _methods(value: type, names: Mapping[str, Any]) -> Facts:

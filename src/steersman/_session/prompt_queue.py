@@ -124,8 +124,9 @@ class PromptQueue:
             self._write(prompt)
             return
         else:
-            # There is no turn to steer, so this prompt is the next one.
-            self._queue.appendleft(prompt)
+            # There is no turn to steer, so this prompt is the next one, behind others of its kind.
+            before = itertools.takewhile(lambda each: each.when != "later", self._queue)
+            self._queue.insert(sum(1 for _ in before), prompt)
         self.send_next()
 
     def send_next(self) -> None:

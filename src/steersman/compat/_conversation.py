@@ -14,9 +14,9 @@ from steersman.compat._cursor import Cursor
 from steersman.compat._errors import ProcessError
 from steersman.compat._feeding import user_line
 from steersman.compat._raising import as_official, has_exited_in_order, result_error
+from steersman.compat._runtime import SAME_LOOP, Runtime
 from steersman.compat.options import Translated, translate
 from steersman.compat.parsing import message_from_line, parse_message, raw_of
-from steersman.compat.portal import SAME_LOOP, Runtime
 from steersman.compat.transport import CustomTransport, Transport
 from steersman.compat.types import ResultMessage
 from steersman.errors import SteersmanError
@@ -61,7 +61,7 @@ class Conversation:
         self._cursor: Cursor | None = None
         self._feeding: asyncio.Task[None] | None = None
         self._ends_by_itself = False
-        """Whether the run ends with its prompts: then the CLI exits as its last result says."""
+        """Whether the run ends with its prompts; an error as the last result is raised then."""
 
     @property
     def cursor(self) -> Cursor:
@@ -127,12 +127,12 @@ class Conversation:
         await self.send(_user(text), session_id)
 
     async def run_text(self, text: str) -> None:
-        """Send a text, and end the session when its work is over."""
+        """Send a text, and end the session when its work has ended."""
         await self.send(_user(text), "")
         self._feeding = asyncio.Task(self._finish())
 
     async def feed(self, prompts: AsyncIterable[Any]) -> None:
-        """Send what the iterable yields, and end the session when all its work is over."""
+        """Send what the iterable yields, and end the session when all its work has ended."""
         self._feeding = asyncio.Task(self._feed(prompts))
 
     async def _feed(self, prompts: AsyncIterable[Any]) -> None:
@@ -200,7 +200,7 @@ class Conversation:
 def _translated(options: ClaudeAgentOptions, runtime: Runtime) -> Translated:
     if runtime is SAME_LOOP:
         return translate(options)
-    return translate(options, call=runtime.here, notify=runtime.tell)
+    return translate(options, call=runtime.here, notify=runtime.notify)
 
 
 def _user(text: str) -> dict[str, Any]:

@@ -131,14 +131,14 @@ class Cursor:
         return owed.pop(uuid)
 
     async def fill(self) -> bool:
-        """Wait until there may be something to take; returns whether the session goes on.
+        """Wait until there may be something to take; returns whether the session continues.
 
         Called in the event loop of the session.
         """
         fetched = self._fetched
         async with self._filling:
             if self._fetched != fetched:
-                # What another reader has fetched can be taken, or says that no more comes.
+                # What another reader has fetched can be taken, or shows that no more comes.
                 return True
             try:
                 self._here.append(await anext(self._reader))

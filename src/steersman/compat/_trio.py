@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 import trio
 
 from steersman._portal.portal import shared_portal
-from steersman.compat.portal import SAME_LOOP
+from steersman.compat._runtime import SAME_LOOP
 from steersman.errors import ChannelClosed
 from steersman.transports.at_exit import AT_EXIT
 
@@ -118,7 +118,7 @@ class TrioRuntime:
             return False
         return True
 
-    def tell(self, function: Callable[..., object], *args: Any) -> object:
+    def notify(self, function: Callable[..., object], *args: Any) -> object:
         """Call a plain function where trio runs, soon; calls keep their order."""
         return self._soon(lambda: function(*args))
 
@@ -139,7 +139,7 @@ class TrioRuntime:
         return scope.cancel
 
     def _soon(self, function: Callable[[], object]) -> bool:
-        """Call a function where trio runs; returns whether that run goes on."""
+        """Call a function where trio runs; returns whether that run continues."""
         try:
             self._token.run_sync_soon(function)
         except trio.RunFinishedError:

@@ -11,7 +11,8 @@ import steersman.transports.at_exit  # noqa: F401  # pyright: ignore[reportUnuse
 from steersman.compat._conversation import Conversation
 from steersman.compat._errors import CLIConnectionError
 from steersman.compat._raising import NOT_CONNECTED, official_errors
-from steersman.compat.portal import Runtime, current_runtime
+from steersman.compat._runtime import Runtime
+from steersman.compat.portal import current_runtime
 from steersman.compat.transport import Transport
 from steersman.compat.types import ClaudeAgentOptions, ResultMessage
 from steersman.control.models import SetModel
@@ -89,7 +90,7 @@ class ClaudeSDKClient:
     async def connect(self, prompt: str | AsyncIterable[dict[str, Any]] | None = None) -> None:
         """Start the CLI. A text is sent as the first prompt.
 
-        With an iterable, the messages end when it has ended and all its work is over.
+        With an iterable, the messages end when it and all its work have ended.
         """
         if prompt is not None:
             _check_prompt(prompt)

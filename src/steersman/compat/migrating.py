@@ -157,6 +157,8 @@ def _has(home: str, package: str, name: str) -> bool:
 
 
 def _instead(name: str) -> str:
+    if name.endswith("Error"):
+        return "catch ClaudeSDKError, the base of all errors of the package"
     if "transport" in name.lower():
         return "write your own transport with claude_agent_sdk.Transport, or use a steersman one"
     return "use client.session, or raw_of(message) from steersman.compat.parsing"

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from steersman import _json
-from steersman.compat.portal import Runtime
+from steersman.compat._runtime import Runtime
 from steersman.ports import Channel, Launch, Receiver
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Transport(ABC):
 
 
 class CustomTransport:
-    """Runs sessions over a transport of the caller. It is connected once and never revived."""
+    """Runs sessions over a transport of the caller. It is connected once and never restarted."""
 
     def __init__(self, transport: Transport, runtime: Runtime) -> None:
         self.failure: BaseException | None = None

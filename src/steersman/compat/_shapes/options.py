@@ -199,7 +199,7 @@ class ClaudeAgentOptions:
     env: dict[str, str] = field(default_factory=dict[str, str])
     extra_args: dict[str, str | None] = field(default_factory=dict[str, str | None])
     max_buffer_size: int | None = None
-    debug_stderr: Any = sys.stderr
+    debug_stderr: Any = field(default_factory=lambda: sys.stderr)
     stderr: Callable[[str], None] | None = None
     can_use_tool: CanUseTool | None = None
     hooks: dict[HookEvent, list[HookMatcher]] | None = None
