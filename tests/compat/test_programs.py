@@ -79,7 +79,7 @@ IN_SUITE = (
 """Those that differ most from each other; `make soak` runs all."""
 LIVE = (
     "client_interrupting",
-    "hook_that_denies",
+    "hook_that_changes_the_input",
     "one_shot_up_to_max_turns",
 )
 """Few programs that show most kinds of lines, to prove the comparing itself."""
