@@ -74,7 +74,7 @@ async def main(url: str) -> None:
         waiting = [spec(f"w{number}", "waits") for number in range(WAITING)]
         for job in waiting:
             await sender.submit(job)
-        while len(await sender.list(states=["parked"], most=WAITING)) < WAITING:
+        while len(await sender.list(states=["parked"], most=WAITING)) < WAITING:  # noqa: ASYNC110 - rows
             await asyncio.sleep(0.5)
         await asyncio.sleep(2.0)
         begun, cpu = time.perf_counter(), used()

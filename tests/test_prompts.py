@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steersman import prompts
-from steersman._session.prompt_content import LARGEST, prompt_content
+from steersman._prompt_content import LARGEST, prompt_content
 from steersman.errors import UsageError
 
 PNG = b"\x89PNG\r\n\x1a\n rest"

@@ -16,7 +16,7 @@ from steersman import _json
 from steersman._launch.plan import LaunchPlan, plan
 from steersman._session.session import Session
 from steersman._session.setup import FlightData, Resumption, SessionSetup
-from steersman._session.uuids import new_uuid
+from steersman._uuids import new_uuid
 from steersman.errors import Described, UsageError, WorkingDirectoryMissing
 from steersman.options.fields import Options
 from steersman.ports import AwaitsAnswers, KeepsWork

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 # handlers run in reverse order, so ours runs last.
 import steersman.transports.at_exit  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from steersman._lazy import by_name
-from steersman._session.prompt_content import Prompt, prompt_content
+from steersman._prompt_content import Prompt, prompt_content
 from steersman.errors import (
     BadOutput,
     NoOutput,
@@ -572,7 +572,7 @@ def _refuse_choice(why: str, given: OptionWords, names: tuple[str, ...]) -> None
 
 
 def _uuid_of(key: str) -> str:
-    from steersman._session.uuids import uuid_of  # noqa: PLC0415 - few sessions have a key
+    from steersman._uuids import uuid_of  # noqa: PLC0415 - few sessions have a key
 
     return uuid_of("steersman", key)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman._session.uuids import uuid_of
+from steersman._uuids import uuid_of
 from steersman.errors import CliExited, TurnStopped, UsageError
 from tests._session.peers import Frame, FramePeer, answer_to, lifecycle, opened, result, state
 from tests.transcripts.test_lookup import asked, attached, called, filled, noted, refused, said

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman._session.prompt_content import prompt_content
+from steersman._prompt_content import prompt_content
 from steersman.control import Initialize
 from steersman.errors import UsageError
 from tests._session.peers import Frame, FramePeer, answer_to, opened

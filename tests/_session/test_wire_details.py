@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman._session.uuids import uuid_of
+from steersman._uuids import uuid_of
 from steersman.control import EndSession
 from steersman.errors import ChannelClosed, LimitReached, UsageError
 from steersman.journal import Kind

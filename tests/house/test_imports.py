@@ -25,8 +25,7 @@ FRONT_DOOR = {"steersman", "steersman._lazy"}
 FRONT_DESK = FRONT_DOOR | {
     "steersman._json",
     "steersman._tool_names",
-    "steersman._session",
-    "steersman._session.prompt_content",
+    "steersman._prompt_content",
     "steersman.agent",
     "steersman.errors",
     "steersman.options",
@@ -35,6 +34,7 @@ FRONT_DESK = FRONT_DOOR | {
     "steersman.options.fields",
     "steersman.options.forms",
     "steersman.options.limits",
+    "steersman.options.own_flags",
     "steersman.options.servers",
     "steersman.options.table",
     "steersman.options.words",

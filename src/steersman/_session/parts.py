@@ -29,8 +29,8 @@ from steersman._session.requests.tool_servers import ToolServers
 from steersman._session.setup import SessionSetup
 from steersman._session.status import Status
 from steersman._session.usage_limits import UsageLimiter
-from steersman._session.uuids import new_uuid
 from steersman._session.watchdog import SilenceWatchdog
+from steersman._uuids import new_uuid
 from steersman.errors import SteersmanError
 from steersman.journal import Kind
 from steersman.journal.snapshot import SessionSnapshot

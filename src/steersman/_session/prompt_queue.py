@@ -14,7 +14,7 @@ from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
 from steersman._session.recovery import Handover
 from steersman._session.turn import Delivery, SentPrompt
-from steersman._session.uuids import uuid_of
+from steersman._uuids import uuid_of
 from steersman.control.session import Interrupt
 from steersman.errors import (
     ApiFailed,

@@ -11,7 +11,7 @@ from steersman._session.lifecycle import Lifecycle
 from steersman._session.parts import Parts
 from steersman._session.reading import SessionReaders
 from steersman._session.turn import SentPrompt, Turn, When
-from steersman._session.uuids import new_uuid, uuid_of
+from steersman._uuids import new_uuid, uuid_of
 from steersman.errors import ChannelClosed, KeyTaken, UsageError
 from steersman.journal import Move
 from steersman.options import checks

@@ -15,6 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, overload
 
+from steersman._prompt_content import Prompt, line_fields, prompt_content
 from steersman._session.cli import HOW_TO_START, NOT_STARTED
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.interrupts import Interrupts
@@ -24,7 +25,6 @@ from steersman._session.mcp_servers import McpControls
 from steersman._session.parking import PARKING, Parking
 from steersman._session.parts import build
 from steersman._session.pause import Pause
-from steersman._session.prompt_content import Prompt, line_fields, prompt_content
 from steersman._session.reading import SessionReaders
 from steersman._session.requests.hooks import run_session_start
 from steersman._session.rest import wait_for_rest

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from steersman._session.prompt_content import prompt_content
+from steersman._prompt_content import prompt_content
 from steersman.agent import Prompt
 from steersman.errors import UsageError
 from steersman.fleet._dbos.engine import DbosEngine

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self, get_args
 
-from steersman._session.prompt_content import prompt_content
+from steersman._prompt_content import prompt_content
 from steersman.agent import Agent, Prompt, When
 from steersman.errors import ChannelClosed, UsageError
 from steersman.fleet.answers import AnswerWatch

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from steersman import _json
-from steersman._session.uuids import uuid_of
+from steersman._uuids import uuid_of
 from steersman.errors import SteersmanError
 from steersman.fleet._dbos.engine import DbosEngine
 from steersman.fleet.ports import JobRow, JobSpec, JobState

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 import steersman.sync.at_exit  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from steersman._portal.portal import Portal, shared_portal
-from steersman._session.prompt_content import prompt_content
+from steersman._prompt_content import prompt_content
 from steersman.agent import Agent as AsyncAgent
 from steersman.agent import Opening, Prompt, Typed
 from steersman.agent import Session as AsyncSession

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Self
 
 from steersman._portal.portal import shared_portal
-from steersman._session.prompt_content import Prompt, prompt_content
+from steersman._prompt_content import Prompt, prompt_content
 from steersman.agent import Session as AsyncSession
 from steersman.messages import Message
 from steersman.sync.session import Session

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import uuid
 
-from steersman._session.uuids import new_uuid
+from steersman._uuids import new_uuid
 
 
 def test_a_new_id_is_a_random_uuid() -> None:
