@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ async def test_query_gives_typed_messages_and_leaves_nothing_behind(
     ids=["plain", "watched"],
 )
 async def test_a_run_has_the_cli_stream_only_for_those_who_notice(
-    scripted: MakeScripted, sandbox: CliSandbox, options: dict[str, object], kind: Kind
+    scripted: MakeScripted, sandbox: CliSandbox, options: dict[str, Any], kind: Kind
 ) -> None:
     journal = sandbox.root / "run.jsonl"
     agent, _model = scripted(say("one two three", chunks=3), journal=journal, **options)
