@@ -162,6 +162,9 @@ class StoreSegments:
             # The last worker may have ended without giving the conversation back.
             "wait": max(options.wait, self._lease + AGAIN),
         }
+        if options.include_partial_messages is None:
+            # Each token would be a row of the store; readers of the job get whole messages.
+            words["include_partial_messages"] = False
         if self._is_shared and options.session_store is None:
             words["session_store"] = self._store
         if spec.limits is not None:
