@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from claude_agent_sdk import (
     create_sdk_mcp_server,
     get_session_messages,
     list_sessions,
+    query,
     tool,
 )
 
-from benchmarks.contestants.measuring import Order, main
+from benchmarks.contestants.measuring import Order, check_answer, main, weigher
 
 LONGEST_LINE = 256 * 1024 * 1024
 NEWEST = 20
@@ -31,21 +33,22 @@ NEWEST = 20
 class Official:
     """One client."""
 
-    def __init__(self, client: ClaudeSDKClient) -> None:
+    def __init__(self, client: ClaudeSDKClient, weigh: Callable[[str], int]) -> None:
         self._client = client
+        self._weigh = weigh
 
     async def turn(self, prompt: str) -> int:
         """Send a prompt and read the text of every message up to the result."""
         await self._client.query(prompt)
-        weight = 0
+        weight, weigh = 0, self._weigh
         async for message in self._client.receive_response():
             if isinstance(message, StreamEvent):
-                weight += len(message.event.get("delta", {}).get("text", ""))
+                weight += weigh(message.event.get("delta", {}).get("text", ""))
             elif isinstance(message, AssistantMessage):
                 texts = (each.text for each in message.content if isinstance(each, TextBlock))
-                weight += sum(map(len, texts))
+                weight += sum(map(weigh, texts))
             elif isinstance(message, ResultMessage):
-                assert message.result == f"done {prompt.split()[2]}", message
+                check_answer(prompt, message.result)
         return weight
 
     async def send(self, prompt: str) -> None:
@@ -81,8 +84,9 @@ async def open_official(order: Order, asked: asyncio.Event) -> Official:
 
     options = ClaudeAgentOptions(
         cli_path=order.program,
-        include_partial_messages=order.kind == "partial",
+        include_partial_messages=order.streams,
         max_buffer_size=LONGEST_LINE,
+        cwd=order.folder or None,
     )
     if order.asks("permission"):
         options.can_use_tool = can_use_tool
@@ -92,7 +96,18 @@ async def open_official(order: Order, asked: asyncio.Event) -> Official:
         options.mcp_servers = {"bench": create_sdk_mcp_server("bench", tools=[add])}
     client = ClaudeSDKClient(options)
     await client.connect()
-    return Official(client)
+    return Official(client, weigher(order))
+
+
+async def one_shot(order: Order, prompt: str) -> int:
+    """Send one prompt, with the default options, and read every message."""
+    options = ClaudeAgentOptions(cli_path=order.program, cwd=order.folder)
+    weight = 0
+    async for message in query(prompt=prompt, options=options):
+        if isinstance(message, AssistantMessage):
+            texts = (each.text for each in message.content if isinstance(each, TextBlock))
+            weight += sum(map(len, texts))
+    return weight
 
 
 def stored(order: Order, config: str) -> int:
@@ -106,4 +121,4 @@ def stored(order: Order, config: str) -> int:
 
 
 if __name__ == "__main__":
-    main(open_official, stored)
+    main(open_official, stored, one_shot)
