@@ -131,6 +131,7 @@ bench: .venv/ready-bench
 
 bench-check: .venv/ready-dev
 	@$(PY) -m benchmarks.instructions $(BENCH_ARGS)
+	@$(PY) -m benchmarks.floor $(BENCH_ARGS)
 
 clean:
 	@rm -rf .venv build dist console/node_modules console/build src/steersman/web/static .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench_cache .mutants

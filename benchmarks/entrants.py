@@ -61,12 +61,22 @@ def pythons() -> dict[str, Entrant]:
     }
 
 
-def run_order(entrant: Entrant, order: Mapping[str, Any]) -> dict[str, Any]:
-    """Run `order` in a new process. Return its report, or a note why there is none."""
+def run_order(
+    entrant: Entrant, order: Mapping[str, Any], sandbox: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Run `order` in a new process. Return its report, or a note why there is none.
+
+    `sandbox` is the environment instead of that of the caller, for the stock CLI.
+    """
     command = [*entrant.command, json.dumps(order)]
     try:
         done = subprocess.run(  # noqa: S603 - our own programs
-            command, cwd=ROOT, env=_environment(), capture_output=True, timeout=PATIENCE, check=True
+            command,
+            cwd=ROOT,
+            env=_environment(sandbox),
+            capture_output=True,
+            timeout=PATIENCE,
+            check=True,
         )
     except subprocess.TimeoutExpired:
         return {"note": "gave up"}
@@ -90,8 +100,8 @@ def run_statement(command: tuple[str, ...]) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+def _environment(sandbox: Mapping[str, str] | None = None) -> dict[str, str]:
+    kept = sandbox or {name: os.environ[name] for name in KEPT if name in os.environ}
     # Our source comes first, so that this checkout is measured and not an installed version.
     paths = {"PYTHONPATH": str(ROOT / "src"), "BENCH_MODULES": str(MADE / "node")}
     return {**kept, **paths, "PYTHONHASHSEED": "0"}

@@ -75,7 +75,7 @@ class Ratio:
 def figure_of(row: Row, report: Mapping[str, Any]) -> float:
     """Return the figure of a report: seconds per item, or bytes per session."""
     value = float(report[row.figure])
-    return value if row.figure in ("held", "beside") else value / report["items"]
+    return value / report["items"] if row.figure in ("cpu", "wall") else value
 
 
 def ratio(measured: Measured, name: str, to: str = OFFICIAL) -> Ratio | None:

@@ -15,10 +15,13 @@ __all__ = [
     "EVERYONE",
     "GROUPS",
     "OFFICIAL",
+    "ONE_SHOT",
     "OURS",
     "ROWS",
     "STORED",
+    "STREAMED",
     "TYPESCRIPT",
+    "USED",
     "Row",
     "chosen",
 ]
@@ -33,6 +36,7 @@ EVERYONE = (OFFICIAL, TYPESCRIPT, BARE, OURS)
 COMPAT = "steersman.compat"
 """Measured by `benchmarks.compat` only, beside the official package."""
 PYTHONS = (OFFICIAL, BARE, OURS)
+OWN = (OFFICIAL, OURS)
 
 LARGE = 100_000
 """Bytes of text. The cost of a message of this size or more is shown in milliseconds."""
@@ -49,7 +53,7 @@ class Row:
     order: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields of `contestants.measuring.Order`."""
     figure: str = "cpu"
-    """What is compared: `cpu` or `wall` per item, or `held` or `beside` per session."""
+    """What is compared: `cpu` or `wall` per item, or another number of the report as it is."""
     target: float | None = None
     """The target of the design: our highest cost relative to the official Python SDK."""
     who: tuple[str, ...] = EVERYONE
@@ -62,11 +66,15 @@ class Row:
         """The factor and the unit in which figures are shown."""
         if self.figure in ("held", "beside"):
             return 1 / 1024, "KiB"
+        if self.figure == "quiet":
+            return 1e3, "ms/s"
         if self.order.get("size", 0) >= LARGE or self.order.get("shape") in (
             "connect",
             "import",
             "restart",
             "stored",
+            "stock",
+            "one-shot",
         ):
             return 1e3, "ms"
         return 1e6, "µs"
@@ -75,6 +83,69 @@ class Row:
 def _turn(key: str, title: str, target: float | None = None, **order: Any) -> Row:
     return Row(key, title, order, target=target)
 
+
+STOCK = {"shape": "stock", "reading": "text"}
+STREAMED = {**STOCK, "kind": "streamed"}
+WHOLE = {**STOCK, "kind": "whole", "reading": "typed"}
+ONE_SHOT = {"shape": "one-shot", "kind": "whole", "count": 1}
+SDKS = (OFFICIAL, TYPESCRIPT, OURS)
+FEW = 3
+"""Rounds of the rows with the stock CLI, each of which takes seconds."""
+
+USED = (
+    Row(
+        "stock-run",
+        "`run()` and `query()`, 1,000 tokens, CPU of the host",
+        ONE_SHOT,
+        target=1.5,
+        who=SDKS,
+        rounds=FEW,
+    ),
+    Row("stock-run-cli", "- CPU of the CLI and helpers", ONE_SHOT, "cli", who=OWN, rounds=FEW),
+    Row("stock-run-wall", "- from the call to the result", ONE_SHOT, "wall", who=SDKS, rounds=FEW),
+    Row("stock-whole", "a turn without partial messages, CPU", WHOLE, who=SDKS, rounds=FEW),
+    Row("stock-whole-cli", "- CPU of the CLI", WHOLE, "cli", who=OWN, rounds=FEW),
+    Row("stock-text", "a turn whose text is read as it grows, CPU", STREAMED, who=SDKS, rounds=FEW),
+    Row("stock-text-cli", "- CPU of the CLI", STREAMED, "cli", who=OWN, rounds=FEW),
+    Row(
+        "stock-first",
+        "- until the first text",
+        STREAMED,
+        "first",
+        who=SDKS,
+        rounds=FEW,
+    ),
+    Row("stock-start", "start, until it can be used", STREAMED, "start", who=SDKS, rounds=FEW),
+    Row("stock-close", "close", STREAMED, "close", who=OWN, rounds=FEW),
+)
+
+TRICKLED = tuple(
+    Row(
+        f"trickle-{gap}ms-{sessions}",
+        f"token every {gap} ms, {sessions} session{'s' if sessions > 1 else ''}",
+        {
+            "kind": "trickle",
+            "count": count,
+            "warm": 20,
+            "window": gap * 1000,
+            "sessions": sessions,
+        },
+        target=0.55,
+        rounds=3,
+    )
+    for gap, sessions, count in ((2, 1, 600), (12, 1, 200), (2, 50, 100), (12, 50, 50))
+)
+
+LATENCY = (
+    Row(
+        "latency",
+        "latency added per token, every 2 ms",
+        {"shape": "latency", "kind": "stamped", "count": 500, "window": 2000},
+        "wall",
+        target=1.0,
+        rounds=5,
+    ),
+)
 
 MESSAGES = (
     _turn("partial", "partial message, 40 bytes", 0.20, count=20_000, warm=2_000),
@@ -190,10 +261,27 @@ SIZES = tuple(
     for size in (100, 10_000, 100_000, 1_000_000, 16_000_000)
 )
 
+MEMORY = (
+    Row(
+        "long-1kb",
+        "assistant message, 1 KB, 200,000 in a turn",
+        {"kind": "assistant", "size": 1024, "count": 200_000, "warm": 1_000},
+        who=PYTHONS,
+        rounds=1,
+    ),
+    Row(
+        "quiet",
+        "500 sessions that do nothing, CPU",
+        {"shape": "quiet", "sessions": 500, "kind": "assistant", "warm": 1},
+        "quiet",
+        who=PYTHONS,
+        rounds=1,
+    ),
+)
+
 FILES = {"shape": "stored", "sessions": 10_000, "size": 26_000, "count": 1, "warm": 0}
 ONE_FILE = {**FILES, "sessions": 1, "size": 100_000_000}
 MANY_FILES = {**FILES, "sessions": 1_000, "size": 1_000_000, "journal": True, "warm": 1}
-FILE_READERS = (OFFICIAL, OURS)
 
 STORED = (
     Row(
@@ -201,29 +289,29 @@ STORED = (
         "list 10,000 sessions of 26 KB",
         {**FILES, "kind": "list"},
         target=0.25,
-        who=FILE_READERS,
+        who=OWN,
     ),
     Row(
         "list-again",
         "list them again, with an index",
         {**FILES, "kind": "list", "journal": True, "warm": 1},
-        who=FILE_READERS,
+        who=OWN,
     ),
     Row(
         "newest",
         "list the newest 20 of them",
         {**FILES, "kind": "newest"},
         target=0.05,
-        who=FILE_READERS,
+        who=OWN,
     ),
     Row(
         "chain",
         "messages of a file of 100 MB",
         {**ONE_FILE, "kind": "chain"},
-        who=FILE_READERS,
+        who=OWN,
         rounds=3,
     ),
-    Row("last", "last 20 messages of it", {**ONE_FILE, "kind": "last"}, who=FILE_READERS, rounds=3),
+    Row("last", "last 20 messages of it", {**ONE_FILE, "kind": "last"}, who=OWN, rounds=3),
     Row(
         "search",
         "four searches in 1 GB, with an index",
@@ -235,6 +323,9 @@ STORED = (
 )
 
 GROUPS: Mapping[str, tuple[Row, ...]] = {
+    "On the stock CLI": USED,
+    "Tokens as a model writes them": (*TRICKLED, *LATENCY),
+    "Memory and idle sessions": MEMORY,
     "Messages": MESSAGES,
     "Requests from the CLI": REQUESTS,
     "Lifecycle": LIFECYCLE,

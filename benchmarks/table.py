@@ -22,7 +22,7 @@ HEAD = (
     "",
 )
 
-GROWING = ("messages-", "sessions-")
+GROWING = ("messages-", "sessions-", "long-")
 """Prefixes of rows that also show memory, which must not grow with the number of messages."""
 PEAKS = ("peak memory of the host", *HEAD[1:5])
 

@@ -37,7 +37,22 @@ _connecting = Note(
     "again); one process that forks all guards would save most of the rest",
 )
 
+_trickling = Note(
+    "a wake-up of the loop, a read and one round to the reader for each token; the rest is the "
+    "journal's entry and the reader's task",
+    "readers are woken once per read; without `include_partial_messages` nothing of this is paid",
+)
+
 NOTES: Mapping[str, Note] = {
+    "stock-run": Note(
+        "the start: the launch is built from 60 options, the guard is a process of its own, and "
+        "the conversation is locked; the turn itself is a few lines",
+        "partial messages are not on the wire; the turn alone has a row of its own",
+    ),
+    **dict.fromkeys(
+        (f"trickle-{gap}ms-{number}" for gap in (2, 12) for number in (1, 50)), _trickling
+    ),
+    "latency": _trickling,
     "list": Note(
         "two fifths are reading the whole file and splitting it into lines, where the official "
         "list reads both ends; a third is decoding and folding three lines",

@@ -1,4 +1,4 @@
-"""The bare loop: an asyncio protocol and msgspec, without any feature of an SDK.
+"""The bare loop: `loop.add_reader`, reads of 64 KB and msgspec, without any feature of an SDK.
 
 No journal, no turns, no tasks, no errors. It counts what it reads and allows every tool. Its cost
 is the lower bound for an SDK in Python.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
-from benchmarks.contestants.measuring import Order, main
+from benchmarks.contestants.measuring import Order, check_answer, main, weigher
 
 
 class Block(Struct, frozen=True):
@@ -79,43 +80,57 @@ SERVER: dict[str, Any] = {
 }
 
 
-class Bare(asyncio.SubprocessProtocol):
+READ = 64 * 1024
+EXITING = 10.0
+
+
+class Bare:
     """One conversation."""
 
-    def __init__(self, asked: asyncio.Event) -> None:
+    def __init__(self, order: Order, asked: asyncio.Event) -> None:
         self._asked = asked
-        self._parts: list[bytes] = []
+        self._weigh = weigher(order)
+        self._rest = b""
         self._weight = 0
-        self._done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self.ready = asyncio.get_running_loop().create_future()
-        self.exited = asyncio.get_running_loop().create_future()
-        self.transport: asyncio.SubprocessTransport | None = None
-        self.stdin: asyncio.WriteTransport | None = None
+        self._answers: list[bytes] = []
+        self._unsent = b""
+        self._loop = asyncio.get_running_loop()
+        self._done: asyncio.Future[str] = self._loop.create_future()
+        self.ready = self._loop.create_future()
+        environment = {"PATH": os.environ["PATH"], "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1"}
+        self._process = subprocess.Popen(  # noqa: S603 - the stand-in
+            [order.program], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._stdin, False)
+        os.set_blocking(self._stdout, False)
+        self._loop.add_reader(self._stdout, self._on_readable)
 
-    def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002 - the signature of asyncio
-        """Split, decode and count lines, and answer requests."""
-        head, newline, rest = data.partition(b"\n")
-        self._parts.append(head)
-        if not newline:
+    def _on_readable(self) -> None:
+        """Split, decode and count lines, and answer requests: one read, at most one write."""
+        data = os.read(self._stdout, READ)
+        if not data:
+            self._loop.remove_reader(self._stdout)
             return
-        lines = [b"".join(self._parts), *rest.split(b"\n")]
-        self._parts = [lines.pop()]
+        lines = (self._rest + data if self._rest else data).split(b"\n")
+        self._rest = lines.pop()
         for line in lines:
             self._on_line(line)
-
-    def process_exited(self) -> None:
-        """Report the exit."""
-        if not self.exited.done():
-            self.exited.set_result(None)
+        if self._answers:
+            self._flush()
 
     def _on_line(self, line: bytes) -> None:
         # The most frequent kinds come first; both begin with `type`.
         if line.startswith(b'{"type":"assistant"'):
-            self._weight += sum(len(each.text) for each in _texts.decode(line).message.content)
+            self._weight += sum(
+                self._weigh(each.text) for each in _texts.decode(line).message.content
+            )
             return
         found = _lines.decode(line)
         if found.type == "stream_event":
-            self._weight += len(found.event.delta.text)
+            self._weight += self._weigh(found.event.delta.text)
         elif found.type == "control_request":
             self._answer(found.request_id, cast("Request", found.request))
         elif found.type == "control_response" and not self.ready.done():
@@ -131,18 +146,38 @@ class Bare(asyncio.SubprocessProtocol):
         elif request.message is not None:
             answer = {"mcp_response": serve(request.message)}
         response = {"subtype": "success", "request_id": request_id, "response": answer}
-        self.write({"type": "control_response", "response": response})
+        line = _encoder.encode({"type": "control_response", "response": response})
+        self._answers.append(line + b"\n")
 
     def write(self, value: Any) -> None:
         """Send one line."""
-        assert self.stdin is not None
-        self.stdin.write(_encoder.encode(value) + b"\n")
+        self._answers.append(_encoder.encode(value) + b"\n")
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write as much as the pipe takes now, and the rest when it takes more."""
+        is_waiting = bool(self._unsent)
+        self._unsent += b"".join(self._answers)
+        self._answers.clear()
+        if is_waiting:
+            return
+        self._send()
+        if self._unsent:
+            self._loop.add_writer(self._stdin, self._send)
+
+    def _send(self) -> None:
+        try:
+            self._unsent = self._unsent[os.write(self._stdin, self._unsent) :]
+        except BlockingIOError:
+            return
+        if not self._unsent:
+            self._loop.remove_writer(self._stdin)
 
     async def turn(self, prompt: str) -> int:
         """Send a prompt and count the characters up to the result."""
         self._weight, self._done = 0, asyncio.get_running_loop().create_future()
         await self.send(prompt)
-        assert await self._done == f"done {prompt.split()[2]}"
+        check_answer(prompt, await self._done)
         return self._weight
 
     async def send(self, prompt: str) -> None:
@@ -154,12 +189,13 @@ class Bare(asyncio.SubprocessProtocol):
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Close stdin and wait for the exit."""
-        assert self.stdin is not None
-        assert self.transport is not None
-        self.stdin.close()
-        await self.exited
-        self.transport.close()
+        """Close the pipes and wait for the exit."""
+        self._loop.remove_reader(self._stdout)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(EXITING)
 
 
 def serve(message: Rpc) -> Any:
@@ -177,12 +213,7 @@ def serve(message: Rpc) -> Any:
 
 async def open_bare(order: Order, asked: asyncio.Event) -> Bare:
     """Start the CLI and initialize it."""
-    environment = {"PATH": os.environ["PATH"], "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1"}
-    transport, conversation = await asyncio.get_running_loop().subprocess_exec(
-        lambda: Bare(asked), order.program, env=environment
-    )
-    conversation.transport = transport
-    conversation.stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
+    conversation = Bare(order, asked)
     initialize: dict[str, Any] = {"subtype": "initialize"}
     if order.asks("hook"):
         initialize["hooks"] = {"PreToolUse": [{"hookCallbackIds": ["hook_0"]}]}

@@ -25,6 +25,11 @@ MEASURED = 240.0
 OPENED_AT_ONCE = 8
 CLOSING = 60.0
 PAGE = resource.getpagesize()
+QUIET = 5.0
+"""Seconds for which open sessions that do nothing are measured."""
+TICKS = os.sysconf("SC_CLK_TCK")
+PARTIAL = ("partial", "trickle", "stamped", "streamed")
+"""Kinds of turns whose partial messages are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +37,14 @@ class Order:
     """The work that a contestant is measured with."""
 
     program: str
-    """Path of the stand-in CLI."""
+    """Path of the stand-in CLI, or of the stock CLI for the shapes `stock` and `one-shot`."""
     shape: str = "turn"
-    """`turn`, `connect`, `idle`, `backlog` or `restart`: see `SHAPES`; or `stored`."""
+    """`turn`, `connect`, `idle`, ...: see `SHAPES`; or `stored`, or `one-shot`."""
     kind: str = "partial"
     count: int = 100
     size: int = 40
     window: int = 1
+    """How many requests may be open at once; microseconds between two messages of a trickle."""
     sessions: int = 1
     warm: int = 20
     """Number of items to process before the measurement."""
@@ -48,6 +54,18 @@ class Order:
     """Whether the journal is also written to a file. Used only by steersman."""
     patience: float = 10.0
     """Seconds to wait for the request behind a backlog. Then the result is `never`."""
+    folder: str = ""
+    """The working directory for the stock CLI."""
+
+    @property
+    def is_stock(self) -> bool:
+        """Whether the program is the stock CLI, in a sandbox."""
+        return bool(self.folder)
+
+    @property
+    def streams(self) -> bool:
+        """Whether partial messages are asked for and read."""
+        return self.kind in PARTIAL
 
     def asks(self, request: str) -> bool:
         """Return whether the order has requests of this kind: `permission`, `hook` or `tool`."""
@@ -80,6 +98,15 @@ class Report:
     """Memory of this process per open session, in bytes."""
     beside: float = 0.0
     """Memory of helper processes per open session, in bytes, without the CLI."""
+    quiet: float = 0.0
+    """CPU seconds of this process per second in which its sessions do nothing."""
+    cli: float = 0.0
+    """CPU seconds of the CLI; with those of the helpers for the shape `one-shot`."""
+    first: float = 0.0
+    """Seconds from the prompt to the first text."""
+    start: float = 0.0
+    close: float = 0.0
+    """Seconds until a session could be used, and until it was closed."""
     weight: int = 0
     """Characters that were read. Must be equal for all contestants."""
     note: str = ""
@@ -109,11 +136,48 @@ Open = Callable[[Order, asyncio.Event], Awaitable[Conversation]]
 """Opens a conversation. Sets the event when a permission is requested."""
 
 
+class FirstText:
+    """Counts characters, and keeps when the first of them came."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def __call__(self, text: str) -> int:
+        """Return the length of `text`."""
+        if not self.at and text:
+            self.at = time.perf_counter()
+        return len(text)
+
+
+first_text = FirstText()
+
+
+def delay_of(text: str) -> int:
+    """Return the nanoseconds since the stand-in wrote `text`, if it is a time."""
+    return time.monotonic_ns() - int(text) if text.isdigit() else 0
+
+
+def weigher(order: Order) -> Callable[[str], int]:
+    """Return what readers call with each text: `len`, except where times are measured."""
+    if order.is_stock:
+        return first_text
+    return delay_of if order.kind == "stamped" else len
+
+
+def check_answer(prompt: str, answer: str | None) -> None:
+    """Check the answer of the stand-in; the stock CLI answers what its model says."""
+    words = prompt.split()
+    assert words[0] != "bench" or answer == f"done {words[2]}", answer
+
+
+OneShot = Callable[[Order, str], Awaitable[int]]
+"""Sends a prompt as the SDK does it by default, and returns the number of characters."""
+
 Stored = Callable[[Order, str], int]
 """Does the work of `order.kind` with the session files of a configuration directory."""
 
 
-def main(open_one: Open, stored: Stored | None = None) -> None:
+def main(open_one: Open, stored: Stored | None = None, one_shot: OneShot | None = None) -> None:
     """Run the order in the first argument, and print the report as JSON."""
     given = json.loads(sys.argv[1])
     known = {each.name for each in fields(Order)}
@@ -121,6 +185,9 @@ def main(open_one: Open, stored: Stored | None = None) -> None:
     if order.shape == "stored":
         assert stored is not None, "this contestant knows no stored sessions"
         report = measure_stored(order, stored)
+    elif order.shape == "one-shot":
+        assert one_shot is not None, "this contestant knows no prompts without a session"
+        report = asyncio.run(measure_one_shot(order, one_shot))
     else:
         report = asyncio.run(SHAPES[order.shape](order, open_one))
     report.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -158,6 +225,61 @@ async def measure_turn(order: Order, open_one: Open) -> Report:
         )
     watch.read(report)
     await close_all(conversations)
+    return report
+
+
+async def measure_latency(order: Order, open_one: Open) -> Report:
+    """Measure from the writing of each message in the CLI to its arrival at the reader."""
+    report = await measure_turn(order, open_one)
+    # The readers added up delays instead of characters.
+    report.wall, report.weight = report.weight / 1e9, 0
+    return report
+
+
+async def measure_quiet(order: Order, open_one: Open) -> Report:
+    """Measure the CPU time of open sessions that do nothing."""
+    conversations = await open_many(order, open_one)
+    for each in conversations:
+        await each.turn(order.warm_prompt)
+    before, used = time.perf_counter(), cpu_time()
+    await asyncio.sleep(QUIET)
+    elapsed = time.perf_counter() - before
+    report = Report(items=order.sessions, quiet=(cpu_time() - used) / elapsed)
+    await close_all(conversations)
+    return report
+
+
+async def measure_stock(order: Order, open_one: Open) -> Report:
+    """Measure a session of the stock CLI: its start, one turn, and its end."""
+    report = Report(items=1)
+    started = time.perf_counter()
+    async with asyncio.timeout(SETTING_UP):
+        conversation = await open_one(order, asyncio.Event())
+        report.start = time.perf_counter() - started
+        await conversation.turn("warm up")
+    first_text.at, cli = 0.0, cli_time(order)
+    watch, sent = Stopwatch(), time.perf_counter()
+    async with asyncio.timeout(MEASURED):
+        report.weight = await conversation.turn("measured")
+    watch.read(report)
+    report.cli, report.first = cli_time(order) - cli, first_text.at - sent
+    closing = time.perf_counter()
+    await close_all([conversation])
+    report.close = time.perf_counter() - closing
+    return report
+
+
+async def measure_one_shot(order: Order, one_shot: OneShot) -> Report:
+    """Measure prompts that each start and end a CLI, with the options of the SDK's default."""
+    report = Report(items=order.count)
+    async with asyncio.timeout(SETTING_UP):
+        await one_shot(order, "warm up")
+    children, watch = children_time(), Stopwatch()
+    for _ in range(order.count):
+        async with asyncio.timeout(MEASURED):
+            report.weight += await one_shot(order, "measured")
+    watch.read(report)
+    report.cli = (children_time() - children) / order.count
     return report
 
 
@@ -235,6 +357,9 @@ def measure_stored(order: Order, stored: Stored) -> Report:
 
 SHAPES = {
     "turn": measure_turn,
+    "latency": measure_latency,
+    "quiet": measure_quiet,
+    "stock": measure_stock,
     "connect": measure_connect,
     "idle": measure_idle,
     "backlog": measure_backlog,
@@ -273,14 +398,33 @@ def resident() -> int:
 
 def helpers(order: Order) -> list[int]:
     """Return the pids of all descendants that are not the CLI."""
+    return [each for each in descendants() if not is_cli(each, order.program)]
+
+
+def descendants() -> list[int]:
+    """Return the pids of all descendants of this process."""
     found, left = list[int](), [os.getpid()]
     while left:
-        pid = left.pop()
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for task in Path(f"/proc/{left.pop()}/task").glob("*/children"):
             children = [int(each) for each in task.read_text(encoding="ascii").split()]
             left += children
-            found += [each for each in children if not is_cli(each, order.program)]
+            found += children
     return found
+
+
+def cli_time(order: Order) -> float:
+    """Return the user and system seconds of the CLIs that run now."""
+    pids = [each for each in descendants() if is_cli(each, order.program)]
+    stats = [Path(f"/proc/{each}/stat").read_text(encoding="ascii") for each in pids]
+    # The name of the program, in parentheses, may contain spaces.
+    fields_of = [stat.rpartition(")")[2].split() for stat in stats]
+    return sum(int(each[11]) + int(each[12]) for each in fields_of) / TICKS
+
+
+def children_time() -> float:
+    """Return the user and system seconds of all processes that this one has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def is_cli(pid: int, program: str) -> bool:

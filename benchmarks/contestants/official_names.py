@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contestants.measuring import Order, main
+from benchmarks.contestants.measuring import Order, check_answer, main, weigher
 
 __all__ = ["run"]
 
@@ -18,9 +19,10 @@ NEWEST = 20
 class Client:
     """One client."""
 
-    def __init__(self, sdk: Any, client: Any) -> None:
+    def __init__(self, sdk: Any, client: Any, weigh: Callable[[str], int]) -> None:
         self._sdk = sdk
         self._client = client
+        self._weigh = weigh
 
     async def turn(self, prompt: str) -> int:
         """Send a prompt and read the text of every message up to the result."""
@@ -30,15 +32,15 @@ class Client:
             *(sdk.ResultMessage, sdk.TextBlock),
         )
         await self._client.query(prompt)
-        weight = 0
+        weight, weigh = 0, self._weigh
         async for message in self._client.receive_response():
             if isinstance(message, stream):
-                weight += len(message.event.get("delta", {}).get("text", ""))
+                weight += weigh(message.event.get("delta", {}).get("text", ""))
             elif isinstance(message, assistant):
                 texts = (each.text for each in message.content if isinstance(each, text))
-                weight += sum(map(len, texts))
+                weight += sum(map(weigh, texts))
             elif isinstance(message, result):
-                assert message.result == f"done {prompt.split()[2]}", message
+                check_answer(prompt, message.result)
         return weight
 
     async def send(self, prompt: str) -> None:
@@ -73,8 +75,9 @@ async def open_client(sdk: Any, order: Order, asked: asyncio.Event) -> Client:
 
     options = sdk.ClaudeAgentOptions(
         cli_path=order.program,
-        include_partial_messages=order.kind == "partial",
+        include_partial_messages=order.streams,
         max_buffer_size=LONGEST_LINE,
+        cwd=order.folder or None,
     )
     if order.asks("permission"):
         options.can_use_tool = can_use_tool
@@ -86,7 +89,18 @@ async def open_client(sdk: Any, order: Order, asked: asyncio.Event) -> Client:
         options.mcp_servers = {"bench": sdk.create_sdk_mcp_server("bench", tools=tools)}
     client = sdk.ClaudeSDKClient(options)
     await client.connect()
-    return Client(sdk, client)
+    return Client(sdk, client, weigher(order))
+
+
+async def one_shot(sdk: Any, order: Order, prompt: str) -> int:
+    """Send one prompt, with the default options, and read every message."""
+    options = sdk.ClaudeAgentOptions(cli_path=order.program, cwd=order.folder)
+    weight = 0
+    async for message in sdk.query(prompt=prompt, options=options):
+        if isinstance(message, sdk.AssistantMessage):
+            texts = (each.text for each in message.content if isinstance(each, sdk.TextBlock))
+            weight += sum(map(len, texts))
+    return weight
 
 
 def stored(sdk: Any, order: Order, config: str) -> int:
@@ -105,4 +119,7 @@ def run(sdk: Any) -> None:
     async def open_one(order: Order, asked: asyncio.Event) -> Client:
         return await open_client(sdk, order, asked)
 
-    main(open_one, lambda order, config: stored(sdk, order, config))
+    async def shoot(order: Order, prompt: str) -> int:
+        return await one_shot(sdk, order, prompt)
+
+    main(open_one, lambda order, config: stored(sdk, order, config), shoot)

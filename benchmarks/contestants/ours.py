@@ -11,30 +11,33 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contestants.measuring import Order, main
-from steersman import Agent, Allow, Hooks, Session, Toolbox, Turn, tool
+from benchmarks.contestants.measuring import Order, check_answer, main, weigher
+from steersman import Agent, Allow, Hooks, Session, Toolbox, Turn, run, tool
 from steersman.hooks import PreToolUse
 from steersman.journal import Entry, Kind
 from steersman.messages import Assistant, Result, StreamEvent, TextBlock
 from steersman.sessions import Sessions
 
+Weigh = Callable[[str], int]
+Read = Callable[[Turn, Weigh], Awaitable[int]]
+
 
 class Ours:
     """One session, read in the way that the order selects."""
 
-    def __init__(self, session: Session, reading: str, journal: Path | None) -> None:
+    def __init__(self, session: Session, order: Order, journal: Path | None) -> None:
         self._session = session
+        self._weigh = weigher(order)
         self.journal = journal
         """The journal's file, removed when the session is closed; None if there is none."""
         readings = {"typed": read_typed, "raw": read_raw, "text": read_text}
-        self._read: Callable[[Turn], Awaitable[int]] = readings[reading]
+        self._read: Read = readings[order.reading]
 
     async def turn(self, prompt: str) -> int:
         """Send a prompt and read up to the result."""
         turn = await self._session.send(prompt)
-        weight = await self._read(turn)
-        result = await turn
-        assert result.answer == f"done {prompt.split()[2]}", result
+        weight = await self._read(turn, self._weigh)
+        check_answer(prompt, (await turn).answer)
         return weight
 
     async def send(self, prompt: str) -> None:
@@ -59,20 +62,21 @@ class Ours:
             shutil.rmtree(self.journal.parent)
 
 
-async def read_typed(turn: Turn) -> int:
+async def read_typed(turn: Turn, weigh: Weigh = len) -> int:
     """Read the text of every message."""
     weight = 0
     async for message in turn:
         if isinstance(message, StreamEvent):
-            weight += len(message.event.get("delta", {}).get("text", ""))
+            weight += weigh(message.event.get("delta", {}).get("text", ""))
         elif isinstance(message, Assistant):
-            weight += sum(len(each.text) for each in message.content if isinstance(each, TextBlock))
+            texts = (each.text for each in message.content if isinstance(each, TextBlock))
+            weight += sum(map(weigh, texts))
         else:
             assert not isinstance(message, Result) or not message.is_error
     return weight
 
 
-async def read_raw(turn: Turn) -> int:
+async def read_raw(turn: Turn, _weigh: Weigh = len) -> int:
     """Read the lines as the CLI wrote them."""
     weight = 0
     async for line in turn.raw():
@@ -80,11 +84,11 @@ async def read_raw(turn: Turn) -> int:
     return weight
 
 
-async def read_text(turn: Turn) -> int:
+async def read_text(turn: Turn, weigh: Weigh = len) -> int:
     """Read only the text, as it is streamed."""
     weight = 0
     async for chunk in turn.text():
-        weight += len(chunk)
+        weight += weigh(chunk)
     return weight
 
 
@@ -105,7 +109,12 @@ async def open_ours(order: Order, asked: asyncio.Event) -> Ours:
         asked.set()
         return Allow()
 
-    wanted: dict[str, Any] = {"include_partial_messages": order.kind == "partial"}
+    wanted: dict[str, Any] = {"include_partial_messages": order.streams}
+    if order.is_stock:
+        wanted.update(cwd=order.folder, inherit_env=True)
+        if order.reading == "text":
+            # As a program that reads `turn.text()` has it by default.
+            del wanted["include_partial_messages"]
     if order.journal:
         wanted["journal"] = Path(tempfile.mkdtemp(prefix="steersman-bench-"), "journal.jsonl")
     if order.asks("permission"):
@@ -116,7 +125,13 @@ async def open_ours(order: Order, asked: asyncio.Event) -> Ours:
     if order.asks("tool"):
         wanted["mcp_servers"] = {"bench": Toolbox("bench", [add])}
     session = Agent(cli_path=order.program, **wanted).session()
-    return Ours(await session.start(), order.reading, wanted.get("journal"))
+    return Ours(await session.start(), order, wanted.get("journal"))
+
+
+async def one_shot(order: Order, prompt: str) -> int:
+    """Send one prompt with `run()`, in the environment of the sandbox."""
+    done = await run(prompt, cli_path=order.program, cwd=order.folder, inherit_env=True)
+    return len(done.text)
 
 
 NEWEST = 20
@@ -138,4 +153,4 @@ def stored(order: Order, config: str) -> int:
 
 
 if __name__ == "__main__":
-    main(open_ours, stored)
+    main(open_ours, stored, one_shot)

@@ -16,6 +16,16 @@ const report = { cpu: 0, wall: 0, items: order.count * order.sessions, peak: 0, 
 const prompt = `bench ${order.kind} ${order.count} ${order.size} ${order.window}`;
 const warmPrompt = `bench ${order.kind} ${order.warm} ${Math.min(order.size, 65536)} ${Math.min(order.window, order.warm)}`;
 
+const streams = ["partial", "trickle", "stamped", "streamed"].includes(order.kind);
+let firstText = 0n;
+
+// What is counted of each text: its length, except where times are measured.
+function weigh(text) {
+  if (order.folder && !firstText && text) firstText = process.hrtime.bigint();
+  if (order.kind !== "stamped") return text.length;
+  return /^\d+$/.test(text) ? Number(process.hrtime.bigint() - BigInt(text)) : 0;
+}
+
 const asks = (request) => order.kind === request || order.kind === "mixed";
 
 class Conversation {
@@ -41,9 +51,10 @@ class Conversation {
   #options() {
     const options = {
       pathToClaudeCodeExecutable: order.program,
-      includePartialMessages: order.kind === "partial",
-      settingSources: [],
+      includePartialMessages: streams,
     };
+    if (order.folder) options.cwd = order.folder;
+    else options.settingSources = [];
     if (asks("permission") || order.kind === "backlog")
       options.canUseTool = async (_name, input) => {
         this.onAsked();
@@ -69,11 +80,11 @@ class Conversation {
     for (;;) {
       const { value: message, done } = await this.messages.next();
       if (done) throw new Error("the stream ended before the result");
-      if (message.type === "stream_event") weight += message.event.delta?.text?.length ?? 0;
+      if (message.type === "stream_event") weight += weigh(message.event.delta?.text ?? "");
       else if (message.type === "assistant")
-        for (const block of message.message.content) weight += block.text?.length ?? 0;
+        for (const block of message.message.content) weight += weigh(block.text ?? "");
       else if (message.type === "result") {
-        if (message.result !== `done ${text.split(" ")[2]}`) throw new Error(JSON.stringify(message));
+        if (text.startsWith("bench") && message.result !== `done ${text.split(" ")[2]}`) throw new Error(JSON.stringify(message));
         return weight;
       }
     }
@@ -108,6 +119,17 @@ async function openMany() {
   return talks;
 }
 
+const seconds = (since) => Number(process.hrtime.bigint() - since) / 1e9;
+
+// One prompt with the default options, as a string.
+async function oneShot(prompt) {
+  const options = { pathToClaudeCodeExecutable: order.program, cwd: order.folder };
+  let weight = 0;
+  for await (const message of sdk.query({ prompt, options }))
+    if (message.type === "assistant") for (const block of message.message.content) weight += block.text?.length ?? 0;
+  return weight;
+}
+
 function stopwatch() {
   const cpu = process.cpuUsage();
   const wall = process.hrtime.bigint();
@@ -131,6 +153,43 @@ const shapes = {
     const weights = await Promise.all(talks.map((each) => each.turn(prompt)));
     read();
     report.weight = weights.reduce((sum, each) => sum + each, 0);
+  },
+  async latency() {
+    await shapes.turn();
+    // The readers added up delays instead of characters.
+    report.wall = report.weight / 1e9;
+    report.weight = 0;
+  },
+  async stock() {
+    const started = process.hrtime.bigint();
+    const talk = await open();
+    report.start = seconds(started);
+    report.items = 1;
+    await talk.turn("warm up");
+    firstText = 0n;
+    const read = stopwatch();
+    const sent = process.hrtime.bigint();
+    report.weight = await talk.turn("measured");
+    read();
+    report.first = Number(firstText - sent) / 1e9;
+    talk.close();
+  },
+  async "one-shot"() {
+    await oneShot("warm up");
+    const read = stopwatch();
+    for (let number = 0; number < order.count; number++) report.weight += await oneShot("measured");
+    read();
+    report.items = order.count;
+  },
+  async quiet() {
+    const talks = await openMany();
+    for (const each of talks) await each.turn(warmPrompt);
+    const read = stopwatch();
+    await new Promise((resolve) => setTimeout(resolve, 5000));
+    read();
+    report.items = order.sessions;
+    report.quiet = report.cpu / report.wall;
+    talks.forEach((each) => each.close());
   },
   async connect() {
     for (let number = 0; number <= order.count; number++) {

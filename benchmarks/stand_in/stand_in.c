@@ -7,6 +7,9 @@
  * KIND is partial, assistant, permission, hook, tool, mixed (those three in turn), or backlog: COUNT
  * messages, then a permission request. SIZE is the length of each text, WINDOW how many requests may
  * be open at once. Exits with status 3 after a wrong answer.
+ *
+ * Two further kinds write partial messages one at a time, WINDOW microseconds apart: trickle, and
+ * stamped, whose texts are the time of writing in nanoseconds.
  * stand_in.py writes the same bytes, for machines without a compiler.
  */
 #define _GNU_SOURCE
@@ -16,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef FRAMES
@@ -37,6 +41,7 @@ static unsigned long uuids, number;
 static int reports_states, replays, has_server, is_ready, must_run, at_end;
 
 static struct { char kind[16]; long count, size, window, sent, answered; int running; } job;
+static long long next_at; /* When the next message of a trickle is due, in nanoseconds. */
 
 enum { PERMISSION, HOOK, TOOL, REQUESTS };
 static const char *const requests[] = {"permission", "hook", "tool"};
@@ -122,6 +127,18 @@ static void write_frame(const char *name) { fill(frame(name)); put("\n", 1); }
 
 /* One turn */
 
+static int is_kind(const char *kind) { return !strcmp(job.kind, kind); }
+
+static int is_trickle(void) { return is_kind("trickle") || is_kind("stamped"); }
+
+static int is_partial(void) { return is_kind("partial") || is_trickle(); }
+
+static long long now(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return at.tv_sec * 1000000000LL + at.tv_nsec;
+}
+
 static void begin(void) {
     must_run = 0;
     job.running = 1;
@@ -135,12 +152,13 @@ static void begin(void) {
     if (reports_states) write_frame("running");
     write_frame("init");
     if (replays && *prompt_uuid) write_frame("replay");
-    if (!strcmp(job.kind, "partial")) { write_frame("message_start"); write_frame("block_start"); }
+    if (is_partial()) { write_frame("message_start"); write_frame("block_start"); }
+    next_at = now() + job.window * 1000LL;
 }
 
 static void end(void) {
     char done[64];
-    if (!strcmp(job.kind, "partial")) {
+    if (is_partial()) {
         write_frame("assistant"); write_frame("block_stop"); write_frame("message_delta"); write_frame("message_stop");
     }
     snprintf(done, sizeof done, "done %ld", job.count);
@@ -152,8 +170,6 @@ static void end(void) {
     if (reports_states) write_frame("idle");
     job.running = 0;
 }
-
-static int is_kind(const char *kind) { return !strcmp(job.kind, kind); }
 
 static int is_asking(void) {
     return is_kind("permission") || is_kind("hook") || is_kind("tool") || is_kind("mixed");
@@ -168,16 +184,35 @@ static void ask_next(void) {
     ask(which);
 }
 
+/* Write the next message of a trickle if it is due. One that is late delays the others, so that
+ * each of them is one wake-up of the host. */
+static void trickle(void) {
+    char stamp[24], *kept = text;
+    long long at = now();
+    if (job.sent == job.count || at < next_at) return;
+    job.sent++;
+    next_at = at + job.window * 1000LL;
+    snprintf(stamp, sizeof stamp, "%lld", at);
+    if (is_kind("stamped")) text = stamp;
+    write_frame("partial");
+    text = kept;
+}
+
 /* Write as much as possible now. */
 static void advance(void) {
     if (must_run && is_ready) begin();
     if (!job.running) return;
-    int asks = is_asking(), is_partial = is_kind("partial");
-    const char *template = frame(is_partial ? "partial" : "assistant");
+    if (is_trickle()) {
+        if (out.end == out.start) trickle();
+        if (job.sent == job.count) end();
+        return;
+    }
+    int asks = is_asking(), many = is_kind("partial");
+    const char *template = frame(many ? "partial" : "assistant");
     while (job.sent < job.count && out.end - out.start < FULL) {
         if (asks && job.sent - job.answered >= job.window) return;
         job.sent++;
-        if (!is_partial) number = (unsigned long)job.sent;
+        if (!many) number = (unsigned long)job.sent;
         if (asks) ask_next();
         else { fill(template); put("\n", 1); }
     }
@@ -287,9 +322,12 @@ int main(int argc, char **argv) {
         advance();
         if (out.end > out.start) flush();
         if (at_end && out.end == out.start) return 0;
-        int has_more = out.end > out.start || (job.running && !is_asking() && job.sent < job.count);
+        int waits = job.running && is_trickle();
+        int has_more = out.end > out.start || (job.running && !waits && !is_asking() && job.sent < job.count);
+        long long left = waits && next_at > now() ? next_at - now() : 0;
+        struct timespec due = {left / 1000000000, left % 1000000000};
         struct pollfd ends[] = {{at_end ? -1 : 0, POLLIN, 0}, {has_more ? 1 : -1, POLLOUT, 0}};
-        if (poll(ends, 2, -1) < 0 && errno != EINTR) return 4;
+        if (ppoll(ends, 2, waits ? &due : NULL, NULL) < 0 && errno != EINTR) return 4;
         if (ends[0].revents) receive();
     }
 }

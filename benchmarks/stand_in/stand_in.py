@@ -1,6 +1,7 @@
 """A stand-in for the CLI: the same bytes as `stand_in.c`, for machines without a compiler.
 
-The lines come from `frames.txt`; the prompt selects them: `bench KIND COUNT SIZE WINDOW`.
+The lines come from `frames.txt`; the prompt selects them: `bench KIND COUNT SIZE WINDOW`, where
+WINDOW is microseconds between two messages for the kinds `trickle` and `stamped`.
 Runs as a program and knows nothing of the SDKs.
 """
 
@@ -10,6 +11,7 @@ import os
 import re
 import selectors
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,9 @@ CHUNK = 1024 * 1024
 REQUESTS = ("permission", "hook", "tool")
 MIXED = "mixed"
 """A kind of turn with all kinds of requests in alternation."""
+TRICKLES = ("trickle", "stamped")
+"""Kinds of turns that write one partial message at a time; the texts of the second are times."""
+PARTIAL = ("partial", *TRICKLES)
 STATES = ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "CLAUDE_CODE_SDK_READS_SESSION_STATE")
 HANDSHAKE = ("mcp_initialized", "mcp_list")
 BAD_ANSWER = 3
@@ -53,6 +58,8 @@ class StandIn:
         }
         self.pending: list[bytes] = []
         self.weight = 0
+        self.next_at = 0
+        """When the next message of a trickle is due, in nanoseconds; 0 if nothing is waited for."""
 
     def advance(self) -> None:
         """Write as much as possible now."""
@@ -72,7 +79,9 @@ class StandIn:
         self._answered, asks = 0, kind in (*REQUESTS, MIXED)
         self._marks.update(I="1", X="x" * size)
         self._begin(kind)
-        for number in range(1, count + 1):
+        if kind in TRICKLES:
+            yield from self._trickle(kind, count, window * 1000)
+        for number in range(1, 0 if kind in TRICKLES else count + 1):
             while self.weight >= FULL or (asks and number - 1 - self._answered >= window):
                 yield
             if kind != "partial":
@@ -84,16 +93,28 @@ class StandIn:
             yield
         self._end(kind, count)
 
+    def _trickle(self, kind: str, count: int, gap: int) -> Iterator[None]:
+        """Write partial messages `gap` nanoseconds apart. One that is late delays the others."""
+        text, self.next_at = self._marks["X"], time.monotonic_ns() + gap
+        for _ in range(count):
+            while self.weight or time.monotonic_ns() < self.next_at:
+                yield
+            now = time.monotonic_ns()
+            self.next_at = now + gap
+            self._marks["X"] = str(now) if kind == "stamped" else text
+            self._write("partial")
+        self.next_at, self._marks["X"] = 0, text
+
     def _begin(self, kind: str) -> None:
         named = bool(self._marks["P"])
         self._marks["N"] = self._fill("named") if named else ""
         self._write(*(["queued", "started"] if named else []))
         self._write(*(["running"] if self._reports_states else []), "init")
         self._write(*(["replay"] if self._replays and named else []))
-        self._write(*(["message_start", "block_start"] if kind == "partial" else []))
+        self._write(*(["message_start", "block_start"] if kind in PARTIAL else []))
 
     def _end(self, kind: str, count: int) -> None:
-        if kind == "partial":
+        if kind in PARTIAL:
             self._write("assistant", "block_stop", "message_delta", "message_stop")
         self._marks["X"] = f"done {count}"
         self._write("result")
@@ -190,7 +211,8 @@ def talk(stand_in: StandIn) -> None:
             stand_in.pending.clear()
         out = out[write(out) :]
         stand_in.weight = len(out)
-        ready = wait(reads=not at_end, writes=bool(out))
+        left = (stand_in.next_at - time.monotonic_ns()) / 1e9 if stand_in.next_at else None
+        ready = wait(reads=not at_end, writes=bool(out), timeout=left)
         if 0 in ready:
             chunk = os.read(0, CHUNK)
             at_end = not chunk
@@ -209,14 +231,14 @@ def write(out: bytes) -> int:
         sys.exit(0)
 
 
-def wait(*, reads: bool, writes: bool) -> set[int]:
-    """Wait for the pipes. Return those that are ready."""
+def wait(*, reads: bool, writes: bool, timeout: float | None) -> set[int]:
+    """Wait for the pipes, or for the next message. Return the pipes that are ready."""
     with selectors.SelectSelector() as selector:
         if reads:
             selector.register(0, selectors.EVENT_READ)
         if writes:
             selector.register(1, selectors.EVENT_WRITE)
-        return {key.fd for key, _ in selector.select()}
+        return {key.fd for key, _ in selector.select(timeout)}
 
 
 if __name__ == "__main__":

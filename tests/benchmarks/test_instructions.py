@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from benchmarks import floor
 from benchmarks.instructions import KEPT, TOLERANCE, check
 from benchmarks.workloads import WORK, run
 
@@ -36,5 +37,23 @@ def test_all_workloads_are_kept_for_each_interpreter() -> None:
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
 
     assert kept
-    assert [place for place, counts in kept.items() if set(counts) != set(WORK)] == []
+    bare = {place: counts for place, counts in kept.items() if place.endswith(floor.FLOOR)}
+    assert [place for place in kept.keys() - bare.keys() if set(kept[place]) != set(WORK)] == []
+    assert [place for place, ratios in bare.items() if not set(ratios) <= set(floor.WORK)] == []
     assert 0 < TOLERANCE < 0.1
+
+
+def test_each_workload_beside_the_bare_loop_has_a_goal() -> None:
+    assert set(floor.GOALS) == set(floor.WORK)
+
+
+@pytest.mark.parametrize(
+    ("found", "is_fine", "expected"),
+    [(3.0, True, "goal met"), (3.6, True, "goal missed"), (4.0, False, "MORE than the 3.40")],
+)
+def test_a_ratio_to_the_bare_loop_that_has_grown_fails_the_check(
+    found: float, expected: str, *, is_fine: bool
+) -> None:
+    (line,), verdict = floor.compare({"trickle": found}, {"trickle": 3.4})
+
+    assert (verdict, expected in line) == (is_fine, True)

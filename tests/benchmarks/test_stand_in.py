@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,11 @@ ANSWERS = {
     "hook_callback": ANSWER % "{}",
     "mcp_message": ANSWER % '{"mcp_response":{"result":{"content":[]}}}',
 }
-KINDS = ("partial", "assistant", "permission", "hook", "tool", "mixed", "backlog")
+KINDS = (
+    *("partial", "trickle", "stamped", "assistant"),
+    *("permission", "hook", "tool", "mixed", "backlog"),
+)
+STAMP = re.compile(r'"text":"\d+"')
 
 has_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler is installed")
 
@@ -73,7 +79,11 @@ async def conversation(program: Path, kind: str) -> list[str]:
 async def test_both_stand_ins_write_the_same_bytes(kind: str) -> None:
     compiled, interpreted = [stand_in(compiled=each) for each in (True, False)]
 
-    assert await conversation(compiled, kind) == await conversation(interpreted, kind)
+    first, second = [await conversation(each, kind) for each in (compiled, interpreted)]
+
+    assert [STAMP.sub("a time", line) for line in first] == [
+        STAMP.sub("a time", line) for line in second
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,8 +95,26 @@ async def test_our_turns_settle_on_it(kind: str) -> None:
         weights = [await talk.turn(order.prompt) for _ in range(2)]
         await talk.close()
 
-    messages = {"partial": 6, "assistant": 5, "backlog": 5}.get(kind, 0)
+    messages = {"partial": 6, "trickle": 6, "assistant": 5, "backlog": 5}.get(kind, 0)
+    if kind == "stamped":
+        # Nanoseconds between writing and reading, of five messages.
+        assert all(0 < each < 5 * 30e9 for each in weights)
+        return
     assert weights == [messages * order.size] * 2
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=has_compiler), False])
+async def test_the_messages_of_a_trickle_are_as_far_apart_as_asked(*, compiled: bool) -> None:
+    order = Order(program=str(stand_in(compiled=compiled)), kind="trickle", count=5, window=20_000)
+
+    async with asyncio.timeout(30):
+        talk = await open_ours(order, asyncio.Event())
+        began = time.monotonic()
+        await talk.turn(order.prompt)
+        took = time.monotonic() - began
+        await talk.close()
+
+    assert took >= 5 * 0.020
 
 
 @pytest.mark.parametrize("reading", ["typed", "text"])
@@ -132,14 +160,14 @@ async def test_an_answer_without_a_request_ends_it(
 
 
 @pytest.mark.parametrize("name", [OFFICIAL, BARE, OURS])
-@pytest.mark.parametrize("kind", ["partial", "mixed"])
+@pytest.mark.parametrize("kind", ["trickle", "mixed"])
 def test_every_python_contestant_runs_an_order(name: str, kind: str) -> None:
     order = {"program": str(stand_in()), "kind": kind, "count": 4, "window": 4, "warm": 2}
 
     report: dict[str, Any] = run_order(pythons()[name], order)
 
     assert (report["note"], report["items"]) == ("", 4)
-    assert report["weight"] == (200 if kind == "partial" else 0)
+    assert report["weight"] == (200 if kind == "trickle" else 0)
     assert report["cpu"] > 0
 
 

@@ -3,16 +3,20 @@ from __future__ import annotations
 import math
 import random
 import statistics
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.__main__ import compare
+from benchmarks.entrants import Entrant
 from benchmarks.figures import Measured, Run, figure_of, ratio, verdict
 from benchmarks.page import PAGE, together, with_numbers
 from benchmarks.plots import series
 from benchmarks.records import Difference, differences, load_run, save_run
-from benchmarks.rows import BARE, EVERYONE, OFFICIAL, OURS, ROWS, STORED, TYPESCRIPT, chosen
+from benchmarks.rows import BARE, EVERYONE, OFFICIAL, OURS, ROWS, STORED, TYPESCRIPT, USED, chosen
+from benchmarks.runner import measure
 from benchmarks.table import table
 from benchmarks.targets import NOTES, targets
 
@@ -196,6 +200,12 @@ def test_every_target_of_the_design_is_in_the_table() -> None:
     targets = {row.key: row.target for row in ROWS.values() if row.target is not None}
 
     assert targets == {
+        "stock-run": 1.5,
+        "trickle-2ms-1": 0.55,
+        "trickle-12ms-1": 0.55,
+        "trickle-2ms-50": 0.55,
+        "trickle-12ms-50": 0.55,
+        "latency": 1.0,
         "partial": 0.20,
         "1kb": 0.33,
         "800kb": 1.0,
@@ -208,8 +218,26 @@ def test_every_target_of_the_design_is_in_the_table() -> None:
         "list": 0.25,
         "newest": 0.05,
     }
-    stored = {row.key for row in STORED}
-    assert all(ROWS[key].who == EVERYONE for key in targets if key not in stored)
+    partly = {row.key for row in (*STORED, *USED)}
+    assert all(ROWS[key].who == EVERYONE for key in targets if key not in partly)
+
+
+def test_rows_with_the_same_order_are_figures_of_one_measurement() -> None:
+    """A contestant that prints its process id as every figure: a new process is a new figure."""
+    report = dict.fromkeys(("items", "peak"), 0) | {"note": "", "items": 1}
+    program = (
+        "import json, os\n"
+        f"report = {report!r} | dict.fromkeys(('cpu', 'wall'), os.getpid())\n"
+        "print(json.dumps(report))"
+    )
+    entrant = Entrant(OURS, command=(sys.executable, "-c", program))
+    rows = [replace(ROWS[key], who=(OURS,)) for key in ("connect", "connect-wall", "hook")]
+
+    found = measure(rows, {OURS: entrant}, Path("unused"), lambda _: None, rounds=2)
+
+    first, second, other = (each.values[OURS] for each in found)
+    assert first == second
+    assert len({*first, *other}) == 4
 
 
 def test_a_run_survives_its_file(tmp_path: Path) -> None:
