@@ -12,7 +12,9 @@ import resource
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
-from steersman.journal import Journal, Kind, limit_memory
+from steersman._session.shared_memory import SharedMemory
+from steersman.journal import Kind
+from steersman.journal.journal import DEFAULT_MEMORY
 
 __all__ = ["main", "peak"]
 
@@ -36,8 +38,8 @@ def main() -> int:
 
 def peak(number: int, lines: int = LINES) -> tuple[int, int]:
     """Fill journals. Return the peak memory of this process, and how much the journals keep."""
-    limit_memory(LIMIT)
-    journals = [Journal() for _ in range(number)]
+    shared = SharedMemory(LIMIT)
+    journals = [shared.journal(DEFAULT_MEMORY) for _ in range(number)]
     for line in range(lines):
         for journal in journals:
             # Each line is an object of its own, as if it had been read from a pipe.
