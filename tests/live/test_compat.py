@@ -117,7 +117,9 @@ async def test_prompts_sent_at_once_each_get_a_response(options: MakeOptions) ->
 
 
 async def test_a_killed_cli_is_revived_and_the_response_ends(options: MakeOptions) -> None:
-    given = options(say("before"), say("half") + stall(), say("after"))
+    given = options(
+        say("before"), say("half") + stall(), say("after"), include_partial_messages=True
+    )
 
     async with asyncio.timeout(LIMIT), ClaudeSDKClient(given) as client:
         await client.query("one")

@@ -197,7 +197,6 @@ async def test_the_cli_does_not_think_that_it_runs_inside_another(scripted: Make
     assert model.asked
 
 
-@pytest.mark.usefixtures("host")
 async def test_states_are_reported_without_the_variable_of_older_clis(
     scripted: MakeScripted,
 ) -> None:
@@ -217,6 +216,7 @@ async def test_states_are_reported_without_the_variable_of_older_clis(
     assert told[-2:] == ["running", "idle"]
 
 
+@pytest.mark.usefixtures("host")
 async def test_the_environment_is_the_list_and_nothing_else(scripted: MakeScripted) -> None:
     agent, _model = scripted(inherit_env=None)
 

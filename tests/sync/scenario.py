@@ -28,7 +28,7 @@ EXPECTED: dict[str, Any] = {
     "who": "caller",
     "asked within the tool": "Echo: 2 + 3?",
     "state within the hook": True,
-    "messages": ["Init", "Status", "Assistant", "User", "Status", "Assistant", "Result"],
+    "messages": ["Init", "Assistant", "User", "Assistant", "Result"],
     "same turn": True,
     "phase": "completed",
     "query": "Echo: again",
