@@ -18,6 +18,7 @@ from steersman import Agent
 from steersman.fleet import Fleet, FleetStatus, Governor
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox
+from steersman.transports.kernel import below
 from steersman.transports.locate import locate
 
 __all__ = ["main"]
@@ -106,19 +107,10 @@ def _own_pid() -> int:
     return int(Path("/proc/self").readlink().name)
 
 
-def _children(pid: int) -> list[int]:
-    """Return all processes below this one."""
-    found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in path.read_text().split():
-            found += [int(child), *_children(int(child))]
-    return found
-
-
 def _memory(parent: int) -> tuple[float, float]:
     """Return the MB of the CLIs below a process, shared pages counted once, and our CPU seconds."""
     before, total = time.thread_time(), 0
-    for pid in _children(parent):
+    for pid in (row[0] for row in below(parent)):
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
             rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()

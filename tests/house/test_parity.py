@@ -27,6 +27,7 @@ from steersman.hooks import PreToolUse
 from steersman.messages import Status
 from steersman.messages.builtin import INPUTS
 from steersman.options import Options
+from tests.house.objects import all_objects_kept
 
 pytestmark = pytest.mark.process
 
@@ -61,7 +62,8 @@ def evidence(texts: dict[str, str]) -> Evidence:
 
 @pytest.fixture(scope="module")
 def found(evidence: Evidence) -> list[Section]:
-    return sections(catalogue(), evidence)
+    with all_objects_kept():
+        return sections(catalogue(), evidence)
 
 
 def shown_by(text: str, mark: str = STATUS, path: str = "tests/messages/test_x.py") -> str | None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.objects import all_objects_kept
+
 ROOT = Path(__file__).parents[2]
 LONGEST_FUNCTION = 60
 FOR_EVER = 60
@@ -35,7 +37,8 @@ def sources(*folders: str) -> list[Source]:
 @cache
 def sources_in(folder: str) -> list[Source]:
     paths = sorted((ROOT / folder).rglob("*.py"))
-    return [Source(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
+    with all_objects_kept():
+        return [Source(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def defined(tree: ast.AST) -> Iterator[Function]:

@@ -64,9 +64,9 @@ def place(folder: Path) -> Place:
     return found
 
 
-def marked_by(where: Place, files: Mapping[str, str]) -> dict[Mode, Marks]:
+def marked_by(where: Place, files: Mapping[str, str], *, has_basic: bool) -> dict[Mode, Marks]:
     """Return what each checker marks in these files, by name; each checker is run once."""
-    for mode in ("strict", "basic"):
+    for mode in ("strict", "basic") if has_basic else ("strict",):
         (where.folder / mode).mkdir()
         for name, text in files.items():
             # One line more at the top: a file's own settings must come after it.
