@@ -13,6 +13,10 @@ __all__ = ["result_of"]
 logger = logging.getLogger("steersman.compat")
 
 
+NOT_READ = frozenset({"_meta", "structuredContent"})
+"""Fields of a result that are not sent, as in the official SDK."""
+
+
 def result_of(given: Any) -> object:
     """Return the result that the model gets, or what `wire_result` can read.
 
@@ -21,6 +25,8 @@ def result_of(given: Any) -> object:
     """
     if not is_mapping(given):
         return given
+    for name in NOT_READ & given.keys():
+        logger.warning("a tool returned %r, which the model does not read: it is left out", name)
     content = given.get("content", ())
     blocks = [content] if isinstance(content, str) else content
     found = [_block(each) for each in blocks or ()]
