@@ -9,6 +9,7 @@ import pytest
 import steersman.sync
 from steersman import Agent
 from steersman.errors import StartupError, UsageError
+from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.script import Script, say
 from steersman.testing.scripted.cli import Faults, ScriptedCLI
 
@@ -57,6 +58,36 @@ async def test_an_agent_that_chooses_a_conversation_cannot_start_one_ahead() -> 
         await Agent(transport=ScriptedCLI(), resume="x").prewarm()
     with pytest.raises(UsageError, match="count"):
         await Agent(transport=ScriptedCLI()).prewarm(-1)
+
+
+class OneThatHangs:
+    """The second CLI does not open until it is given up."""
+
+    def __init__(self, place: ScriptedCLI) -> None:
+        self._place = place
+        self._count = 0
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        self._count += 1
+        if self._count > 1:
+            await asyncio.Event().wait()
+        return await self._place.open(launch, receiver)
+
+
+async def test_a_cancelled_prewarm_leaves_no_cli_that_had_started() -> None:
+    place = ScriptedCLI()
+    agent = Agent(transport=OneThatHangs(place))
+    async with asyncio.timeout(LIMIT):
+        warming = asyncio.ensure_future(agent.prewarm(2))
+        for _ in range(200):
+            # The first one is initialized.
+            await asyncio.sleep(0)
+        running = place.running
+        warming.cancel()
+        await asyncio.wait([warming])
+
+    assert warming.cancelled()
+    assert (running, place.running) == (1, 0)
 
 
 async def test_a_cli_that_does_not_start_ahead_is_an_error_and_leaves_nothing() -> None:

@@ -25,9 +25,14 @@ class ReadySessions:
         loop = asyncio.get_running_loop()
         mine = [each for each in self._ready if each[0] is loop and not each[1].phase.is_over]
         missing = [self._make() for _ in range(count - len(mine))]
-        started = await asyncio.gather(
-            *(start_ahead(each) for each in missing), return_exceptions=True
-        )
+        try:
+            started = await asyncio.gather(
+                *(start_ahead(each) for each in missing), return_exceptions=True
+            )
+        except BaseException:
+            # Cancelled: no one would ever get those that have started.
+            await asyncio.gather(*(each.aclose() for each in missing), return_exceptions=True)
+            raise
         ready = [each for each in started if isinstance(each, Session)]
         self._ready += [(loop, each) for each in ready]
         for _, each in mine[count:]:
