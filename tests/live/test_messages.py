@@ -51,7 +51,7 @@ from steersman.messages.streaming import (
 )
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import call, fail, say, think, when
-from tests.live.staging import LIMIT, MakeScripted, entries_of
+from tests.live.staging import LIMIT, MakeScripted, entries_of, entry_where
 
 pytestmark = pytest.mark.live
 
@@ -106,6 +106,13 @@ async def test_a_conversation_is_read_in_its_classes(
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await (await session.send("go"))
+        # What runs in the background may end after the session was idle for a moment.
+        await entry_where(
+            session,
+            lambda entry: (
+                entry.kind is Kind.MESSAGE and isinstance(entry.message, TaskNotification)
+            ),
+        )
         await session.idle(LIMIT)
         entries = await entries_of(session)
 
