@@ -1,6 +1,7 @@
 """How a session store names a conversation and its parts; the same names as the official SDKs."""
 
-from __future__ import annotations
+# Without `from __future__ import annotations`, with which a TypedDict does not know at run time
+# which keys are required.
 
 import re
 from typing import Any, NotRequired, Required, TypedDict
