@@ -324,7 +324,8 @@ int main(int argc, char **argv) {
         if (at_end && out.end == out.start) return 0;
         int waits = job.running && is_trickle();
         int has_more = out.end > out.start || (job.running && !waits && !is_asking() && job.sent < job.count);
-        long long left = waits && next_at > now() ? next_at - now() : 0;
+        long long left = waits ? next_at - now() : 0;
+        if (left < 0) left = 0; /* ppoll refuses a pause that is already over. */
         struct timespec due = {left / 1000000000, left % 1000000000};
         struct pollfd ends[] = {{at_end ? -1 : 0, POLLIN, 0}, {has_more ? 1 : -1, POLLOUT, 0}};
         if (ppoll(ends, 2, waits ? &due : NULL, NULL) < 0 && errno != EINTR) return 4;
