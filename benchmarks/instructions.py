@@ -24,7 +24,7 @@ from pathlib import Path
 
 from benchmarks.workloads import WORK
 
-__all__ = ["KEPT", "TOLERANCE", "check", "count_command", "main", "place"]
+__all__ = ["KEPT", "TOLERANCE", "check", "count_command", "main", "place", "run_module"]
 
 KEPT = Path(__file__).with_name("instructions.json")
 ROOT = Path(__file__).parents[1]
@@ -79,7 +79,7 @@ def count_all(valgrind: str, work: Sequence[str]) -> dict[str, int]:
     """Return the instructions per item of each workload."""
     names = [each for each in work for _ in (FEW, MANY)]
     # Compile edited modules first, so that the compilation is not counted.
-    _run([sys.executable], ["benchmarks.workloads", work[0], str(FEW)])
+    run_module([sys.executable], ["benchmarks.workloads", work[0], str(FEW)])
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         count = functools.partial(_count, valgrind)
         counts = list(pool.map(count, names, (FEW, MANY) * len(work)))
@@ -95,14 +95,14 @@ def _count(valgrind: str, work: str, items: int) -> int:
 def count_command(valgrind: str, module: Sequence[str]) -> int:
     """Return the instructions of a module and its arguments, without child processes."""
     tool = [valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    output = _run([*tool, sys.executable], module)
+    output = run_module([*tool, sys.executable], module)
     found = re.search(r"Collected : (\d+)", output)
     if found is None:
         raise RuntimeError(f"{module[0]} could not be counted:\n{output[-2000:]}")
     return int(found[1])
 
 
-def _run(python: Sequence[str], module: Sequence[str]) -> str:
+def run_module(python: Sequence[str], module: Sequence[str]) -> str:
     """Run a module and return its stderr."""
     command = [*python, "-m", *module]
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
