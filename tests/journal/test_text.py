@@ -301,3 +301,42 @@ def test_a_message_of_several_texts_is_told_without_a_break() -> None:
     body = {"id": "1", "content": [{"type": "text", "text": each} for each in ("One ", "two")]}
 
     assert read([{"type": "assistant", "message": body}]) == (["One two"], "One two")
+
+
+ODD: list[Any] = [None, 5, "text", [], {}, {"type": 5}, {"type": "text_delta"}]
+"""Values that the CLI does not send in these places."""
+
+
+def odd_events() -> list[Any]:
+    """Events with an odd value in each place, and some that are no objects."""
+    started = [{"type": "message_start", "message": each} for each in ODD]
+    named = [{"type": "message_start", "message": {"id": each}} for each in ODD]
+    deltas = [{"type": "content_block_delta", "delta": each} for each in ODD]
+    texts = [
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": each}}
+        for each in ODD
+        if not isinstance(each, str)
+    ]
+    return [
+        *ODD,
+        *started,
+        *(each for each in named if each["message"]["id"] != "text"),
+        *deltas,
+        *texts,
+    ]
+
+
+@pytest.mark.parametrize("odd", odd_events(), ids=repr)
+def test_an_event_with_odd_values_adds_nothing_and_loses_nothing(odd: Any) -> None:
+    said = [started("a"), delta("one"), {"type": "stream_event", "event": odd}, delta(" two")]
+
+    chunks, _ = read([*said, complete("a", "one two")])
+
+    assert chunks == ["one", " two"]
+
+
+@pytest.mark.parametrize("parent", [5, [], {}])
+def test_a_line_with_an_odd_parent_is_read_as_one_of_the_main_agent(parent: Any) -> None:
+    chunks, _ = read([started("a"), {**delta("one"), "parent_tool_use_id": parent}])
+
+    assert chunks == ["one"]

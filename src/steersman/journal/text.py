@@ -7,7 +7,7 @@ and adds what was never streamed. A message that is streamed again is not given 
 from __future__ import annotations
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from steersman._struct import DECODE_ERRORS
 from steersman.journal.entries import Entry, Kind
@@ -16,6 +16,9 @@ from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Assistant, StreamEvent, User
 
 __all__ = ["PARAGRAPH", "AssistantText", "TextStream"]
+
+# In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
+PARTIAL, MESSAGE, SETTLED, RESTARTED = Kind.PARTIAL, Kind.MESSAGE, Kind.SETTLED, Kind.RESTARTED
 
 PARAGRAPH = "\n\n"
 """Separates the texts of two messages of one turn."""
@@ -43,39 +46,36 @@ class TextStream:
 
     def feed(self, entry: Entry) -> str:
         """Return the text that `entry` adds; often empty."""
-        if entry.kind is Kind.SETTLED:
+        if entry.kind is PARTIAL:
+            return self._on_partial(_partial_on(entry))
+        if entry.kind is SETTLED:
             # A lost CLI wrote this answer, and it was found in the transcript.
             return str(entry.details.get("text", ""))
-        if entry.kind is Kind.RESTARTED:
+        if entry.kind is RESTARTED:
             # The new CLI writes the last message again if it was not saved, complete or not.
             self._gather()
             self._is_abandoned = not self._is_answered
-        if entry.kind not in (Kind.PARTIAL, Kind.MESSAGE):
+        if entry.kind is not MESSAGE:
             return ""
         message = entry.message
-        if isinstance(message, StreamEvent):
-            return self._on_event(message)
         if isinstance(message, Assistant):
             return self._on_message(message)
         if isinstance(message, User) and message.parent_tool_use_id is None:
             self._is_answered = True
         return ""
 
-    def _on_event(self, message: StreamEvent) -> str:
-        if message.parent_tool_use_id is not None:
+    def _on_partial(self, line: _Partial) -> str:
+        if line.parent_tool_use_id is not None:
             return ""
-        match message.event:
-            case {"type": "message_start", "message": {"id": str(message_id)}}:
-                self._begin(message_id)
-            case {
-                "type": "content_block_delta",
-                "delta": {"type": "text_delta", "text": str(text)},
-            }:
-                return self._on_delta(text)
-            case {"type": "message_stop"}:
-                self._is_abandoned = "abandoned_blocks" in message.raw
-            case _:
-                pass
+        event, delta = line.event, line.event.delta
+        if event.type == "content_block_delta":
+            if delta.type == "text_delta" and delta.text is not None:
+                return self._on_delta(delta.text)
+        elif event.type == "message_start":
+            if event.message.id is not None:
+                self._begin(event.message.id)
+        elif event.type == "message_stop":
+            self._is_abandoned = line.abandoned_blocks is not UNSET
         return ""
 
     def _on_delta(self, text: str) -> str:
@@ -178,7 +178,58 @@ class AssistantText:  # noqa: PLW1641 - no more hashable than the blocks
         return [text for text in map("".join, joined.values()) if text]
 
 
-# gc=False: there is one of each per message, and none can be part of a reference cycle.
+# gc=False: there is one of each per line, and none can be part of a reference cycle.
+class _Delta(Struct, frozen=True, gc=False):
+    type: str = ""
+    text: str | None = None
+
+
+class _Started(Struct, frozen=True, gc=False):
+    id: str | None = None
+
+
+class _Event(Struct, frozen=True, gc=False):
+    type: str = ""
+    delta: _Delta = _Delta()
+    message: _Started = _Started()
+
+
+class _Partial(Struct, frozen=True, gc=False, tag_field="type", tag="stream_event"):
+    """The fields of a `stream_event` line that the text depends on."""
+
+    event: _Event = _Event()
+    parent_tool_use_id: str | None = None
+    abandoned_blocks: Raw | UnsetType = UNSET
+
+
+_decode_partial = msgspec.json.Decoder(_Partial).decode
+
+
+def _partial_on(entry: Entry) -> _Partial:
+    try:
+        return _decode_partial(entry.line)
+    except DECODE_ERRORS:
+        return _partial_in(entry.message)
+
+
+def _partial_in(message: object) -> _Partial:
+    """Return the fields of a message that does not have the usual types."""
+    if not isinstance(message, StreamEvent):
+        return _Partial()
+    parent, is_abandoned = message.parent_tool_use_id, "abandoned_blocks" in message.raw
+    event = _Event()
+    match message.event:
+        case {"type": "message_start", "message": {"id": str(message_id)}}:
+            event = _Event("message_start", message=_Started(message_id))
+        case {"type": "content_block_delta", "delta": {"type": "text_delta", "text": str(text)}}:
+            event = _Event("content_block_delta", _Delta("text_delta", text))
+        case {"type": "message_stop"}:
+            event = _Event("message_stop")
+        case _:
+            pass
+    return _Partial(event, parent, Raw() if is_abandoned else UNSET)
+
+
 class _Block(Struct, gc=False):
     type: str = ""
     text: str = ""
