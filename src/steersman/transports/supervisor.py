@@ -24,8 +24,13 @@ __all__ = ["Supervisor"]
 
 EXIT_PATIENCE = 2.0
 """Seconds to wait at interpreter exit for all CLIs to end."""
-LOST_INTERVAL = 0.5
-"""Seconds between two looks at the event loops: one look at each, however many CLIs it has."""
+LOOKS = 5.0
+"""Seconds between two looks at the event loops, because nothing reports that one was closed.
+
+Each look wakes this thread, so they are rare; one is for all CLIs of a loop.
+"""
+FAILURE_PAUSE = 0.5
+"""Seconds after a failure of this thread, so that it does not fail all the time."""
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +112,7 @@ class Supervisor:
                 self._round()
             except Exception:  # without this thread no CLI would be ended
                 logger.exception("steersman supervisor failed; please report this bug")
-                time.sleep(LOST_INTERVAL)
+                time.sleep(FAILURE_PAUSE)
 
     def _round(self) -> None:
         for key, _ in self._selector.select(self._timeout()):
@@ -119,7 +124,7 @@ class Supervisor:
             self._jobs.popleft()()
         now = time.monotonic()
         if now >= self._next_look:
-            self._next_look = now + LOST_INTERVAL
+            self._next_look = now + LOOKS
             self._end_lost()
         for child in tuple(self._timed):
             if child.deadline is not None and child.deadline <= now:
