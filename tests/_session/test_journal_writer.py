@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
-from steersman._session.journal_writer import JournalSignal, JournalWriter
+from steersman._session.journal_writer import JournalWriter
 from steersman.journal import Entry, Kind
 
 
@@ -78,38 +77,3 @@ def test_a_fault_names_where_and_what() -> None:
         {"where": "hook", "error": "ValueError"},
         {"where": "journal file", "error": "no space"},
     ]
-
-
-async def test_a_reader_of_the_conversation_is_woken_by_the_conversation_only() -> None:
-    made = JournalWriter(1_000_000)
-    every, spoken = made.signal.wait(), made.signal.wait(conversation_only=True)
-
-    made.note(Kind.FAULT, where="x")
-    assert (every.done(), spoken.done()) == (True, False)
-
-    made.append(1.0, Kind.MESSAGE, b"{}")
-    made.wake()
-    assert spoken.done()
-
-
-async def test_after_the_end_nobody_waits() -> None:
-    signal = JournalSignal()
-    waiting = [signal.wait(), signal.wait(conversation_only=True)]
-
-    signal.end()
-
-    assert all(each.done() for each in waiting)
-    assert signal.wait().done()
-
-
-async def test_waits_that_were_cancelled_do_not_pile_up() -> None:
-    signal = JournalSignal()
-
-    for _ in range(10_000):
-        signal.wait().cancel()
-    last = signal.wait()
-
-    assert len(signal._waiting) < 1000
-    signal.wake()
-    async with asyncio.timeout(5):
-        await last

@@ -77,7 +77,7 @@ PRIVATE_IN_ALL_BUT_NAME = frozenset(
 BETWEEN_PARTS: Mapping[str, frozenset[str]] = {
     "TaskRegistry": frozenset({"hear", "record", "lose"}),
     "Watch": frozenset({"tell", "notify"}),
-    "Journal": frozenset({"append_partials", "append_pieces"}),
+    "Journal": frozenset({"append_partials", "append_pieces", "forgotten"}),
 }
 """Names that parts of this library use with each other, and no page names."""
 

@@ -8,15 +8,13 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from steersman._json import Json, JsonDict
+from steersman._session.journal_wait import JournalWait
 from steersman._session.shared_memory import SHARED
 from steersman.errors import Evidence, StartupTimeout
 from steersman.journal import Entry, Kind
 from steersman.ports import Clock, ContinuesNumbers, OpensFirst, ReadsEntries, Sink
 
 __all__ = ["JournalSignal", "JournalWriter"]
-
-SWEEP_AT = 32
-"""Number of waiting futures at which cancelled ones are first removed."""
 
 
 class JournalWriter:
@@ -103,6 +101,15 @@ class JournalWriter:
         before, self._announced = self._announced, self.journal.last_seq
         self.signal.wake(has_conversation=self.journal.last_spoken > before)
 
+    def write_partials(self, lines: Sequence[bytes], turns: tuple[str, ...]) -> None:
+        """Write `stream_event` lines that arrived alone, and run their readers now."""
+        entries = self.journal.append_partials(self.clock(), lines, turns)
+        if self._sink is not None:
+            self._unwritten += entries
+            self.flush()
+        self._announced = self.journal.last_seq
+        self.signal.wake_at_once()
+
     def end(self) -> None:
         """Close the sink and mark the journal as complete."""
         self.flush()
@@ -147,10 +154,18 @@ class JournalSignal:
     """Wakes all readers that wait for the journal to grow."""
 
     def __init__(self) -> None:
-        self._waiting: list[asyncio.Future[None]] = []
-        self._waiting_for_conversation: list[asyncio.Future[None]] = []
-        self._sweep_at = SWEEP_AT
+        self._waiting: list[JournalWait] = []
+        self._waiting_for_conversation: list[JournalWait] = []
         self.has_ended = False
+
+    def waiting(self, *, conversation_only: bool) -> list[JournalWait]:
+        """Return the list of those that wait, for the growth of the conversation or any growth."""
+        return self._waiting_for_conversation if conversation_only else self._waiting
+
+    def wait(self) -> JournalWait:
+        """Return what ends when the journal has grown or ended."""
+        loop = asyncio.get_running_loop()
+        return JournalWait(self._waiting, loop, has_ended=self.has_ended)
 
     def wake(self, *, has_conversation: bool = True) -> None:
         """Wake readers after the journal has grown or ended.
@@ -158,37 +173,44 @@ class JournalSignal:
         Most readers read only the conversation; they are woken only with `has_conversation`.
         """
         if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            _wake_all(waiting)
+            _finish(self._waiting)
         if has_conversation and self._waiting_for_conversation:
-            readers, self._waiting_for_conversation = self._waiting_for_conversation, []
-            _wake_all(readers)
+            _finish(self._waiting_for_conversation)
+
+    def wake_at_once(self) -> None:
+        """Run all readers before this returns, or like `wake` if a task is running now.
+
+        A task cannot run inside of another one.
+        """
+        waiting = self._waiting + self._waiting_for_conversation
+        if not waiting:
+            return
+        if asyncio.current_task() is not None:
+            self.wake()
+            return
+        self._waiting.clear()
+        self._waiting_for_conversation.clear()
+        try:
+            for each in waiting:
+                if not each.has_ended:
+                    each.has_ended = True
+                    if each.wakeup is not None and each.context is not None:
+                        each.context.run(each.wakeup, each)
+        except BaseException:
+            # A reader that exits the program must not keep the others from their end.
+            for each in waiting:
+                if not each.has_ended:
+                    each.finish()
+            raise
 
     def end(self) -> None:
         """Mark the journal as complete, and wake all readers."""
         self.has_ended = True
         self.wake()
 
-    def wait(self, *, conversation_only: bool = False) -> asyncio.Future[None]:
-        """Return a future that is done when the journal has grown or ended.
 
-        With `conversation_only`, only growth of the conversation counts. Each reader gets its own
-        future: a shared one needs a shield, which costs an iteration of the event loop.
-        """
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = self._waiting_for_conversation if conversation_only else self._waiting
-        if self.has_ended:
-            future.set_result(None)
-        else:
-            if len(waiting) >= self._sweep_at:
-                # Futures of cancelled waits are still in the list.
-                waiting[:] = [each for each in waiting if not each.done()]
-                self._sweep_at = max(SWEEP_AT, 2 * len(waiting))
-            waiting.append(future)
-        return future
-
-
-def _wake_all(waiting: list[asyncio.Future[None]]) -> None:
-    for each in waiting:
-        if not each.done():
-            each.set_result(None)
+def _finish(waiting: list[JournalWait]) -> None:
+    over = waiting.copy()
+    waiting.clear()
+    for each in over:
+        each.finish()

@@ -213,7 +213,14 @@ class CliLink:
                 # Also for output without a line end, such as a prompt for a password.
                 self._noise_began()
         self.last_activity = self._loop.time()
-        self._process(self.connection.receive_batched(data))
+        events = self.connection.receive_batched(data)
+        if len(events) == 1 and type(only := events[0]) is StreamEventsArrived:
+            # Most chunks, if the text is read as it grows. They change nothing, so that their
+            # readers, which may do anything, can run here.
+            self.last_kind = PARTIAL
+            self.journal.write_partials(only.lines, only.turns)
+        else:
+            self._process(events)
 
     def stderr_received(self, data: bytes) -> None:
         """Keep a chunk of stderr, and pass it to the `stderr` callback."""
@@ -342,9 +349,14 @@ class CliLink:
         request = self.connection.control(subtype, fields, self._deadline(timeout))
         return await self._receive(*self._send(*request))
 
-    def post(self, verb: Verb[Any], timeout: float) -> tuple[str, asyncio.Future[Answer]]:
-        """Send `verb`; returns its id, which the caller must `forget`, and the future answer."""
-        return self._send(*self.connection.call(verb, self._deadline(timeout)))
+    def post(
+        self, verb: Verb[Any], timeout: float, answer: type[Answer] | None = None
+    ) -> tuple[str, asyncio.Future[Answer]]:
+        """Send `verb`; returns its id, which the caller must `forget`, and the future answer.
+
+        The answer is an `answer`, or else of the class that belongs to the verb.
+        """
+        return self._send(*self.connection.call(verb, self._deadline(timeout), answer))
 
     def notify(self, verb: Verb[Any], timeout: float) -> None:
         """Send `verb` and ignore its answer."""

@@ -5,11 +5,13 @@ Each reader has its own cursor. A slow reader lags; it never delays the session 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
 
+from steersman._session.journal_wait import JournalWait
 from steersman._session.journal_writer import JournalSignal
 from steersman.errors import ReaderLagged
 from steersman.journal import Entry, Journal, Kind, Lagged
@@ -37,32 +39,48 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         pick: Callable[[Entry], T | None],
         *,
         after: int = 0,
-        until: Callable[[Entry], bool] | None = None,
         conversation_only: bool = False,
     ) -> None:
-        self._conversation_only = conversation_only
         self._journal = journal
         self._growth = growth
+        self._waiting = growth.waiting(conversation_only=conversation_only)
         self._pick = pick
         self._seq = after
-        self._until = until
         self._picked: Iterator[T | None] = iter(())
         """Applies `pick` to the entries of `_batch` one by one, as items are requested."""
         self._batch: list[Entry] = []
         """The current entries. They stay decoded, for other readers, until the next batch."""
         self._is_last = False
         """Whether no entry after `_batch` is read."""
-        self._has_ended = False
 
     def __aiter__(self) -> JournalReader[T]:
         return self
 
     async def __anext__(self) -> T:
-        # Continues after the last entry, even if `pick` has raised for it.
-        for picked in self._picked:
-            if picked is not None:
-                return picked
-        return await self._read_next()
+        # One function: each call more costs a token that comes alone a microsecond.
+        journal = self._journal
+        while True:
+            # Continues after the last entry, even if `pick` has raised for it.
+            for picked in self._picked:
+                if picked is not None:
+                    return picked
+            if self._is_last:
+                raise StopAsyncIteration
+            for entry in self._batch:
+                if entry.decoded is not None:
+                    entry.decoded = None
+            self._batch = []
+            if self._seq < journal.forgotten:
+                await self._read_lost()
+            elif self._seq < journal.last_seq:
+                batch = journal.after(self._seq)
+                self._seq = batch[-1].seq
+                self._batch = self._relevant(batch)
+                self._picked = map(self._pick, self._batch)
+            elif self._growth.has_ended:
+                self._is_last = True
+            else:
+                await JournalWait(self._waiting, asyncio.get_running_loop())
 
     def ready(self) -> list[T]:
         """Return the items that are there already, at most `MOST_READY`, without waiting.
@@ -78,51 +96,13 @@ class JournalReader(AsyncIterator[T], Generic[T]):
             self._picked = _RaisesFirst(error, self._picked)
         return found
 
-    async def _read_next(self) -> T:
-        while not self._has_ended:
-            if self._is_last:
-                self._has_ended = True
-                break
-            if self._journal.lost_after(self._seq):
-                await self._read_lost()
-            else:
-                await self._refill()
-            for picked in self._picked:
-                if picked is not None:
-                    return picked
-        raise StopAsyncIteration
-
-    async def _refill(self) -> None:
-        for entry in self._batch:
-            if entry.decoded is not None:
-                entry.decoded = None
-        self._batch = []
-        batch = self._journal.after(self._seq)
-        if batch:
-            self._seq = batch[-1].seq
-            self._batch = self._relevant(batch)
-            pick = self._pick if self._until is None else self._pick_until
-            self._picked = map(pick, self._batch)
-        elif self._growth.has_ended:
-            self._has_ended = True
-        else:
-            await self._growth.wait(conversation_only=self._conversation_only)
-
     def _relevant(self, batch: list[Entry]) -> list[Entry]:
         return batch
-
-    def _pick_until(self, entry: Entry) -> T | None:
-        assert self._until is not None
-        if self._is_last:
-            return None
-        self._is_last = self._until(entry)
-        return self._pick(entry)
 
     async def _read_lost(self) -> None:
         """Set `_picked` in place of entries that are no longer in memory."""
         lost = self._journal.lost_after(self._seq)
-        self._seq += lost
-        self._has_ended = True
+        self._is_last = True
         raise ReaderLagged(lost)
 
 
@@ -183,6 +163,9 @@ class TurnReader(JournalReader[T]):
         uuid, kinds = self._uuid, self._kinds
         if self._journal.last_settled >= batch[0].seq:
             batch = self._cut_after_settled(batch)
+        if len(batch) == 1:
+            (only,) = batch
+            return batch if only.kind in kinds and uuid in only.turns else []
         return [entry for entry in batch if entry.kind in kinds and uuid in entry.turns]
 
     def _cut_after_settled(self, batch: list[Entry]) -> list[Entry]:
@@ -223,13 +206,8 @@ class StoredReader(JournalReader[Entry | Lagged]):
         # More entries may have left the memory meanwhile.
         end = self._seq + self._journal.lost_after(self._seq)
         self._picked = self._of(batch, end)
-        if batch and batch[-1].seq > end:
+        if batch and batch[-1].seq >= end:
             await self._leave()
-
-    async def _refill(self) -> None:
-        if self._batches is not None:
-            await self._leave()
-        await super()._refill()
 
     def _relevant(self, batch: list[Entry]) -> list[Entry]:
         kinds = self._kinds

@@ -7,10 +7,11 @@ from enum import Enum
 from types import MappingProxyType
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from steersman._json import JsonObject
-from steersman._struct import source_of
-from steersman.messages.parsing import Message, parse_message, parse_stream_event
+from steersman._struct import DECODE_ERRORS, SOURCE, source_of
+from steersman.messages.parsing import Message, parse_message, read_stream_event
 from steersman.messages.turns import set_line
 
 __all__ = ["Entry", "Kind", "Lagged", "message_of"]
@@ -100,7 +101,12 @@ def message_of(entry: Entry) -> Message:
     if message is None:
         if entry.kind is PARTIAL:
             # Not kept: partial messages are many, and most have one reader.
-            return parse_stream_event(entry.line)
+            try:
+                event = read_stream_event(entry.line)
+            except DECODE_ERRORS:
+                return parse_message(entry.line)
+            force_setattr(event, SOURCE, entry.line)
+            return event
         entry.decoded = message = parse_message(entry.line)
     elif source_of(message) is None:
         set_line(message, entry.line)

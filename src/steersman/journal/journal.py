@@ -42,7 +42,8 @@ class Journal:
         """How many bytes of lines are kept."""
         self._entries: list[Entry] = []
         self._start = 0
-        self._forgotten = 0
+        self.forgotten = 0
+        """The number of the newest entry that is no longer in memory; 0 if all are."""
         self._total_weight = 0
         """Bytes of all entries ever appended; the next two count parts of the same sum."""
         self._forgotten_weight = 0
@@ -83,7 +84,7 @@ class Journal:
 
         Must be called before the first `append`.
         """
-        self.last_seq = self.began_after = self._forgotten = seq
+        self.last_seq = self.began_after = self.forgotten = seq
 
     def append(
         self,
@@ -112,24 +113,29 @@ class Journal:
     ) -> list[Entry]:
         """Append `stream_event` lines that arrived together, in a third of the time of `append`."""
         seq = self.last_seq
-        entries = [
-            Entry(number, at, PARTIAL, line, turns) for number, line in enumerate(lines, seq + 1)
-        ]
+        if len(lines) == 1:
+            entries = [Entry(seq + 1, at, PARTIAL, lines[0], turns)]
+            self._total_weight += len(lines[0]) + ENTRY_WEIGHT
+        else:
+            entries = [
+                Entry(number, at, PARTIAL, line, turns)
+                for number, line in enumerate(lines, seq + 1)
+            ]
+            self._total_weight += sum(map(len, lines)) + len(entries) * ENTRY_WEIGHT
         self._entries += entries
         self.last_seq = self.last_spoken = seq + len(entries)
-        self._total_weight += sum(map(len, lines)) + len(entries) * ENTRY_WEIGHT
         if self._total_weight > self._tidy_at:
             self._tidy()
         return entries
 
     def after(self, seq: int, most: int = 512) -> list[Entry]:
         """Return up to `most` entries after number `seq` that are still in memory."""
-        begin = self._start + max(0, seq - self._forgotten)
+        begin = self._start + max(0, seq - self.forgotten)
         return self._entries[begin : begin + most]
 
     def lost_after(self, seq: int) -> int:
         """Return how many entries after number `seq` are no longer in memory."""
-        return max(0, self._forgotten - seq)
+        return max(0, self.forgotten - seq)
 
     def _tidy(self) -> None:
         self._forget()
@@ -144,7 +150,7 @@ class Journal:
 
         A reader that comes later decodes the lines again.
         """
-        count = self._fresh_after - max(self._warm_after, self._forgotten)
+        count = self._fresh_after - max(self._warm_after, self.forgotten)
         for entry in self.after(self._warm_after, most=max(0, count)):
             if entry.decoded is not None:
                 entry.decoded = None
@@ -159,7 +165,7 @@ class Journal:
             # Deleting from the front of a list moves all entries; this frees the line at once.
             self._entries[self._start] = _FORGOTTEN
             self._start += 1
-            self._forgotten += 1
+            self.forgotten += 1
         if self._start * 2 > len(self._entries):
             del self._entries[: self._start]
             self._start = 0

@@ -408,7 +408,7 @@ class _Source:
         self._ended = ended
         self._size = SMALL_READ
         os.set_blocking(end.number, False)
-        loop.add_reader(end.number, self._ready)
+        loop.add_reader(end.number, self._read)
 
     @property
     def is_open(self) -> bool:
@@ -423,10 +423,6 @@ class _Source:
             self._loop.remove_reader(self._end.number)
             self._end.close()
 
-    def _ready(self) -> None:
-        if not self._read() and not self.is_open:
-            self._ended()
-
     def _read(self) -> bool:
         try:
             data = os.read(self._end.number, self._size)
@@ -434,6 +430,7 @@ class _Source:
             return False
         if not data:
             self.close()
+            self._ended()
             return False
         is_long = len(data) == self._size and NEWLINE not in data
         self._size = LARGE_READ if is_long else SMALL_READ
