@@ -5,6 +5,7 @@ Only Linux reports them. Elsewhere the functions return `None`.
 
 from __future__ import annotations
 
+import functools
 import os
 
 __all__ = ["boot_name", "has_ended", "identity_of", "start_time"]
@@ -20,6 +21,7 @@ def start_time(pid: int) -> str | None:
     return None if fields is None else fields[STARTED]
 
 
+@functools.cache
 def boot_name() -> str | None:
     """Return a text that differs for each boot and each pid namespace; None if not known."""
     try:
@@ -32,11 +34,25 @@ def boot_name() -> str | None:
 
 def identity_of(pid: int) -> str | None:
     """Return pid, start, boot and pid namespace of a process; None if it has ended."""
+    return _own_identity() if pid == os.getpid() else _identity_of(pid)
+
+
+@functools.cache
+def _own_identity() -> str | None:
+    return _identity_of(os.getpid())
+
+
+def _identity_of(pid: int) -> str | None:
     boot, fields = boot_name(), _fields_of(pid)
     if boot is None or fields is None:
         return None
     # A zombie has ended, whether or not its parent has noticed.
     return None if fields[STATE] == "Z" else f"{pid}-{fields[STARTED]}-{boot}"
+
+
+# A forked process may be in another namespace.
+os.register_at_fork(after_in_child=boot_name.cache_clear)
+os.register_at_fork(after_in_child=_own_identity.cache_clear)
 
 
 def has_ended(pid: int, started: str) -> bool:

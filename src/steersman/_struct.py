@@ -264,16 +264,18 @@ def _can_hold(wanted: object) -> bool:
 def _link(held: object, root: Root, path: Path) -> None:
     if held is None:
         return
-    if _json.is_array(held):
+    if isinstance(held, WireStruct):
+        # A value of `_read_objects` has its own object already; its position would be wrong.
+        if type(getattr(held, SOURCE, None)) is not dict:
+            force_setattr(held, SOURCE, (root, path))
+            if _fields_with_values(type(held)):
+                held._link_children()  # pyright: ignore[reportPrivateUsage] - the same file
+    elif _json.is_array(held):
         for position, each in enumerate(held):
             _link(each, root, (*path, position))
     elif _json.is_object(held):
         for name, each in held.items():
             _link(each, root, (*path, name))
-    elif isinstance(held, WireStruct) and type(source_of(held)) is not dict:
-        # A value of `_read_objects` has its own object already; its position would be wrong.
-        force_setattr(held, SOURCE, (root, path))
-        held._link_children()  # pyright: ignore[reportPrivateUsage] - the same file
 
 
 def _follow(found: Json, path: Path) -> JsonDict:

@@ -95,6 +95,7 @@ _FROM_ITS_END: OptionWords = {
     "resume_session_at": None,
     "resume_drops_turn": None,
 }
+_DEFAULT_WATCHDOG = Watchdog()
 _OF_A_CONVERSATION = ("resume", "session_id", "continue_conversation")
 _OF_A_FORK = ("resume", "continue_conversation")
 
@@ -139,7 +140,8 @@ class Agent:
             if ready is not None:
                 return ready
         options = options_from(self.options, overrides)
-        if not (streams or options.watchdog != Watchdog()) and not options.include_partial_messages:
+        has_own_limits = options.watchdog != _DEFAULT_WATCHDOG
+        if not (streams or has_own_limits or options.include_partial_messages):
             # No caller can read the text while it grows; every token would cost this process time.
             options = options.replace(include_partial_messages=False)
         chosen = _checked(transport) or self._transport

@@ -186,7 +186,6 @@ async def test_an_owner_writes_down_its_cli_and_follows_the_conversation() -> No
 
     assert locks.seen == [
         ("claim", ID),
-        ("runs", None),
         ("runs", 7),
         ("claim", "another"),
         ("runs", 7),

@@ -15,6 +15,7 @@ from steersman._launch.builder import (
     MANAGED,
     LaunchBuilder,
     ReadSettings,
+    host_only,
     size_of,
 )
 from steersman._launch.environment import environment
@@ -111,6 +112,10 @@ _ALWAYS = (
 )
 
 
+_PUTS = tuple((name, row.put) for name, row in ROWS.items() if row.put is not host_only)
+"""What adds each option to a launch, for those that the CLI gets."""
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
     """What a session needs to start a CLI: the command, and the initialize request."""
@@ -148,11 +153,13 @@ def plan(  # noqa: PLR0913 - all but one by name
     builder = LaunchBuilder(options, approved=tuple(approved), read_settings=read_settings)
     if reruns:
         builder.rerun()
-    for name, row in ROWS.items():
-        size = len(builder.argv)
-        row.put(builder)
-        if len(builder.argv) > size and name not in _ANY_LENGTH:
-            _refuse_long(name, builder.argv[size:])
+    size = len(builder.argv)
+    for name, put in _PUTS:
+        put(builder)
+        if len(builder.argv) > size:
+            if name not in _ANY_LENGTH:
+                _refuse_long(name, builder.argv[size:])
+            size = len(builder.argv)
     session_id, path = _choose_session(builder, new_session_id)
     if options.goes_on:
         # Without it, a resumed CLI could run a tool before our hooks are registered.

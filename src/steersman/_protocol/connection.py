@@ -192,9 +192,12 @@ class Connection:
                     if run is None or fields.parent_tool_use_id != parent:
                         parent = fields.parent_tool_use_id
                         events += self._spoken(parent) if self._turns.is_nameless else ()
-                        run = StreamEventsArrived([], self._turns.owners(parent))
+                        turns = self._turns
+                        owners = turns.current if parent is None else turns.owners(parent)
+                        run = StreamEventsArrived([line], owners)
                         events.append(run)
-                    run.lines.append(line)
+                    else:
+                        run.lines.append(line)
                     if fields.session_id:
                         self.session_id = fields.session_id
                     continue
@@ -457,9 +460,14 @@ class Connection:
             }
         )
 
-    def call(self, verb: Verb[Any], deadline: float) -> tuple[str, bytes]:
-        """Return the id to wait for and the line to send; `deadline` is on the caller's clock."""
-        return self._request(verb.operation, verb, verb.ANSWER, deadline)
+    def call(
+        self, verb: Verb[Any], deadline: float, answer: type[Answer] | None = None
+    ) -> tuple[str, bytes]:
+        """Return the id to wait for and the line to send; `deadline` is on the caller's clock.
+
+        The answer is read as an `answer`, or else as that of the verb.
+        """
+        return self._request(verb.operation, verb, answer or verb.ANSWER, deadline)
 
     def control(
         self, subtype: str, fields: Mapping[str, Any], deadline: float
@@ -559,9 +567,14 @@ def _is_complete(found: Any) -> TypeGuard[_json.JsonDict]:
 def _answer_of(pending: _Pending, response: Response) -> Answer | RequestRefused:
     if response.subtype == "error":
         return RequestRefused(pending.operation, response.error, response.error_code)
-    found = plain_value(response.response)
-    fields = found if _json.is_object(found) else {}
-    return set_source(read_leniently(pending.answer, fields), fields)
+    line = bytes(response.response)
+    try:
+        answer: Answer = decoder_of(pending.answer).decode(line)
+    except DECODE_ERRORS:
+        found = plain_value(response.response)
+        fields = found if _json.is_object(found) else {}
+        return set_source(read_leniently(pending.answer, fields), fields)
+    return set_source(answer, line)
 
 
 def _read_response(found: Any) -> Response:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from steersman._session.handshake import Handshake
 from steersman._session.link import CliLink
 from steersman._session.requests.tasks import RequestTasks
 from steersman._session.turn import SentPrompt
@@ -90,8 +91,9 @@ class CliSlot:
         self.home = HomeLoop()
         """The event loop of the session."""
         self.running: RunningCli | None = None
-        self.initialized: Initialized | None = None
-        """The CLI's answer to the handshake; None before the first one."""
+        self.handshake: Handshake | None = None
+        """What the CLI answered to the handshake; None before the first one."""
+        self._initialized: Initialized | None = None
         self.capabilities: frozenset[str] | None = None
         self.cause: SteersmanError | None = None
         """Why the session failed, if it did."""
@@ -137,7 +139,23 @@ class CliSlot:
     @property
     def is_modern(self) -> bool:
         """Whether the CLI announces capabilities; older ones cannot continue a turn."""
-        return self.initialized is not None and bool(self.initialized.capabilities)
+        return self.handshake is not None and bool(self.handshake.capabilities)
+
+    @property
+    def version(self) -> str:
+        """The version of the CLI; empty if it is not known."""
+        return "" if self.handshake is None else self.handshake.claude_code_version
+
+    @property
+    def initialized(self) -> Initialized | None:
+        """The whole answer to the handshake, decoded at the first reading: few programs do."""
+        if self._initialized is None and self.handshake is not None:
+            self._initialized = self.handshake.whole()
+        return self._initialized
+
+    def set_handshake(self, handshake: Handshake) -> None:
+        """Record the answer of a CLI to the handshake."""
+        self.handshake, self._initialized = handshake, None
 
     def require(self) -> RunningCli:
         """Return the current CLI. Raises what the session failed with, or `ChannelClosed`.
@@ -147,7 +165,7 @@ class CliSlot:
         self.home.check()
         if self.cause is not None:
             raise self.cause
-        if self.running is None or self.initialized is None:
+        if self.running is None or self.handshake is None:
             raise ChannelClosed(NOT_STARTED, hint=HOW_TO_START)
         if not self.running.link.is_open:
             raise ChannelClosed("this session is closed", hint="open another session")

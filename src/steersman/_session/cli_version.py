@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Callable
 
 from steersman._launch.plan import BELOW_MINIMUM, MINIMUM_VERSION, LaunchPlan
 from steersman._session.await_flag import Program, program_of
@@ -41,12 +42,12 @@ class CliVersions:
         return found
 
 
-def refuse_old(found: str, *, allow: bool, evidence: Evidence) -> None:
+def refuse_old(found: str, *, allow: bool, evidence: Callable[[], Evidence]) -> None:
     """Raise `CliTooOld` for a version that is not supported; if it is allowed, log a warning."""
     if not found or _numbers(found) >= _numbers(MINIMUM_VERSION):
         return
     if not allow:
-        raise CliTooOld(found, MINIMUM_VERSION, evidence=evidence)
+        raise CliTooOld(found, MINIMUM_VERSION, evidence=evidence())
     log.warning(
         "this Claude Code CLI is version %s; steersman supports %s or newer. With older ones: %s",
         found,

@@ -33,7 +33,8 @@ class SessionWork:
 
 def work_of(options: Options, key: str | None) -> SessionWork | None:
     """Return the rows of a session with these options; None if its inbox is in no store."""
-    if not isinstance(options.inbox, KeepsWork):
+    # Most sessions have no inbox, and a protocol is slow to check.
+    if options.inbox is None or not isinstance(options.inbox, KeepsWork):
         return None
     import platform  # noqa: PLC0415 - few sessions have a store
 

@@ -45,11 +45,10 @@ class FlightReporter:
         link = None if slot.running is None else slot.running.link
         stderr = "" if link is None else link.evidence("flight").stderr_tail
         redact = str if link is None else link.redactor.text
-        version = "" if slot.initialized is None else slot.initialized.claude_code_version
         recent = max(0, journal.last_seq - KEPT)
         entries = [
             Entry(each.seq, each.at, each.kind, slot.redact(each.line), each.turns, each.details)
             for each in journal.after(0, most=journal.last_seq)
             if each.seq > recent or each.kind is Kind.PHASE
         ]
-        self._keep(FlightData(error, slot.session_id, entries, stderr, version, redact))
+        self._keep(FlightData(error, slot.session_id, entries, stderr, slot.version, redact))

@@ -219,7 +219,7 @@ class Lifecycle:
             parts.mirror.resumes()
         if handover is not None:
             parts.prompts.expect(link, handover)
-        parts.slot.initialized = await start(link, plan, parts.setup, self._own)
+        parts.slot.set_handshake(await start(link, plan, parts.setup, self._own))
         parts.limits.launched(is_fresh=is_fresh)
         parts.prompts.reports_lifecycle = parts.slot.is_modern
         if parts.slot.is_modern:
@@ -384,10 +384,9 @@ class Lifecycle:
         The CLI continues the turn at once, without waiting for its own lists.
         """
         parts = self._parts
-        version = (
-            "" if parts.slot.initialized is None else parts.slot.initialized.claude_code_version
+        found = await parts.responder.servers.manifests(
+            parts.slot.version, parts.options.startup.servers
         )
-        found = await parts.responder.servers.manifests(version, parts.options.startup.servers)
         initialize = msgspec.structs.replace(
             plan.initialize, sdk_mcp_server_manifests=found or None
         )
@@ -553,7 +552,7 @@ class Lifecycle:
         if parts.slot.running is not None:
             await parts.slot.running.tasks.wait(parts.options.close_grace)
         hooks = parts.responder.hooks
-        if hooks.has_hooks and parts.slot.initialized is not None:
+        if hooks.has_hooks and parts.slot.handshake is not None:
             await run_session_end(hooks, parts.options, parts.slot.session_id or "")
         await parts.responder.servers.detach()
 

@@ -92,7 +92,8 @@ class Ownership:
         if self._claim is None or session_id is None or session_id in self._locks:
             return
         self._locks[session_id] = lock = self._claim(session_id)
-        lock.runs(self._pid)
+        if self._pid is not None:
+            lock.runs(self._pid)
 
     def runs(self, pid: int | None) -> None:
         """Write down which CLI the session runs now."""

@@ -44,7 +44,9 @@ class Parking:
     def __init__(self, parts: Parts, lifecycle: Lifecycle) -> None:
         self._parts = parts
         self._lifecycle = lifecycle
-        self.is_durable = isinstance(parts.options.inbox, DurableAsks)
+        inbox = parts.options.inbox
+        # Most sessions have no inbox, and a protocol is slow to check.
+        self.is_durable = inbox is not None and isinstance(inbox, DurableAsks)
         """Whether the asks of the session outlive it."""
         self._task: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None

@@ -80,6 +80,9 @@ class Parts:
         return _snapshot(self.status, self.slot, self.prompts)
 
 
+_DEFAULT_RESTARTS = Revival()
+
+
 def build(setup: SessionSetup, session: Any) -> Parts:
     """Build the parts of one session; `session` is what in-process tools get to see."""
     options = setup.options
@@ -128,7 +131,9 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         limits=UsageLimiter(options.limits, options.budget, slot, prompts, journal),
         responder=Responder(permissions, runner, servers, gate, setup.holding),
         decisions=decisions,
-        budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),
+        budget=RestartBudget(
+            options.revive if isinstance(options.revive, Revival) else _DEFAULT_RESTARTS
+        ),
         ownership=Ownership(setup.claim, options.wait, leases),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         mirror=_mirror(setup, status, slot, journal, listeners),

@@ -221,15 +221,19 @@ class KnownTurns:
 
     def __init__(self, most_settled: int = MOST_SETTLED) -> None:
         self._most = most_settled
+        self._look_at = most_settled
+        """How many turns there must be for the next look at which have settled."""
         self._turns: dict[str, Turn] = {}
 
     def add(self, turn: Turn) -> None:
         """Add a new turn, and drop the oldest settled ones if there are too many."""
         self._turns[turn.uuid] = turn
-        if len(self._turns) > self._most:
+        if len(self._turns) > self._look_at:
             settled = [uuid for uuid, each in self._turns.items() if each.is_settled]
             for uuid in settled[: -self._most]:
                 del self._turns[uuid]
+            # Not with every prompt: looking takes longer than sending one.
+            self._look_at = len(self._turns) + self._most // 8
 
     @property
     def all(self) -> tuple[Turn, ...]:

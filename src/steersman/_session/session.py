@@ -253,9 +253,10 @@ class Session:
     @property
     def initialized(self) -> Initialized:
         """What the CLI reported in the handshake: version, models, and more."""
-        if self._parts.slot.initialized is None:
+        found = self._parts.slot.initialized
+        if found is None:
             raise ChannelClosed(NOT_STARTED, hint=HOW_TO_START)
-        return self._parts.slot.initialized
+        return found
 
     @property
     def capabilities(self) -> frozenset[str] | None:

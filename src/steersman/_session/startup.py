@@ -12,10 +12,10 @@ import msgspec
 
 from steersman._launch.plan import LaunchPlan
 from steersman._session.cli_version import CliVersions, refuse_old
+from steersman._session.handshake import Handshake
 from steersman._session.link import CliLink
 from steersman._session.setup import SessionSetup
 from steersman._struct import set_source
-from steersman.control.handshake import Initialized
 from steersman.control.verbs import Answer
 from steersman.errors import (
     ChannelClosed,
@@ -54,7 +54,7 @@ async def start(
     plan: LaunchPlan,
     setup: SessionSetup,
     initialized: Callable[[CliLink], Awaitable[None]],
-) -> Initialized:
+) -> Handshake:
     """Run the CLI and initialize it, and call `initialized`.
 
     If any of this fails, the CLI has exited before the error is raised.
@@ -68,7 +68,7 @@ async def start(
     except (OptionRefused, StartupExited):
         await _reap(link)
         # An option that it does not know is what an old CLI complains about.
-        await _with_version(link, plan, setup, Initialized())
+        await _with_version(link, plan, setup, Handshake())
         raise
     except BaseException:
         await _reap(link)
@@ -91,8 +91,9 @@ async def _spawn(link: CliLink, transport: Transport, limit: float) -> None:
         ) from error
 
 
-async def _initialize(link: CliLink, plan: LaunchPlan, limits: StartupLimits) -> Initialized:
-    request_id, answer = link.post(plan.initialize, limits.first_byte + limits.initialize)
+async def _initialize(link: CliLink, plan: LaunchPlan, limits: StartupLimits) -> Handshake:
+    patience = limits.first_byte + limits.initialize
+    request_id, answer = link.post(plan.initialize, patience, answer=Handshake)
     try:
         await _within(link, link.first_byte.wait(), "first byte", limits.first_byte)
         with _refusing_noise(link, answer, limits.noise):
@@ -108,7 +109,7 @@ async def _initialize(link: CliLink, plan: LaunchPlan, limits: StartupLimits) ->
         link.forget(request_id)
     if link.exit_status.done():
         raise _why_it_exited(link, link.exit_status.result())
-    return cast("Initialized", answered)
+    return cast("Handshake", answered)
 
 
 @contextmanager
@@ -158,13 +159,15 @@ async def _within(link: CliLink, waiting: Awaitable[T], phase: str, limit: float
 
 
 async def _with_version(
-    link: CliLink, plan: LaunchPlan, setup: SessionSetup, answer: Initialized
-) -> Initialized:
+    link: CliLink, plan: LaunchPlan, setup: SessionSetup, answer: Handshake
+) -> Handshake:
     """Return the CLI's answer with its version. Raises `CliTooOld`."""
     found = answer.claude_code_version
     if not found and setup.reports_version:
         found = await cli_versions.of(plan, setup.transport)
-    refuse_old(found, allow=setup.options.allow_old_cli, evidence=link.evidence("initialize"))
+    refuse_old(
+        found, allow=setup.options.allow_old_cli, evidence=lambda: link.evidence("initialize")
+    )
     if found == answer.claude_code_version:
         return answer
     changed = msgspec.structs.replace(answer, claude_code_version=found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from steersman._json import is_mapping
 from steersman._tool_names import BUILT_IN, MAIN_AGENT
@@ -21,17 +21,21 @@ def unknown_names(init: Init, options: Options) -> list[str]:
     of a known MCP server count as known, because the server may connect later.
     """
     tools = list(_tools(options))
-    named = ((option, _server_of(name)) for option, name in tools)
+    named = [(option, _server_of(name)) for option, name in tools]
     found = [
-        *_not_in({*init.tools, *BUILT_IN}, tools, "tool"),
-        *_not_in({"", *_servers(init, options)}, named, "MCP server"),
-        *_not_in({*init.agents, *options.agents}, _agents(options), "agent"),
-        *_not_in({*init.skills, *init.slash_commands}, _skills(options), "skill"),
+        *_not_in(lambda: {*init.tools, *BUILT_IN}, tools, "tool"),
+        *_not_in(lambda: {"", *_servers(init, options)}, named, "MCP server"),
+        *_not_in(lambda: {*init.agents, *options.agents}, [*_agents(options)], "agent"),
+        *_not_in(lambda: {*init.skills, *init.slash_commands}, [*_skills(options)], "skill"),
     ]
     return list(dict.fromkeys(found))
 
 
-def _not_in(known: set[str], names: Iterable[tuple[str, str]], what: str) -> Iterator[str]:
+def _not_in(
+    known_names: Callable[[], set[str]], names: Sequence[tuple[str, str]], what: str
+) -> Iterator[str]:
+    # Most sessions name nothing, and the CLI knows many names.
+    known = known_names() if names else set[str]()
     for option, name in names:
         if name not in known and not name.startswith("mcp__") and "*" not in name:
             yield f"{option}: the CLI has no {what} named {name!r}"

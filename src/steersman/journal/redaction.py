@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,9 +132,15 @@ def secrets_in(env: Mapping[str, str], *configurations: Json) -> Iterator[str]:
     values of secret flags in `args`. A configuration may be JSON as text.
     """
     for name, value in env.items():
-        yield from _secrets_of(name, value, is_secret=bool(_SECRET_NAME.search(name)))
+        yield from _secrets_of(name, value, is_secret=_is_secret_name(name))
     for each in configurations:
         yield from _walk(_decoded(each))
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_secret_name(name: str) -> bool:
+    """Whether a variable of this name is secret. Sessions of one program have the same ones."""
+    return _SECRET_NAME.search(name) is not None
 
 
 def _walk(configuration: Json) -> Iterator[str]:

@@ -363,7 +363,7 @@ class Options:
 
     Without it the start raises `CliTooOld`.
     """
-    startup: StartupLimits = field(default_factory=StartupLimits)
+    startup: StartupLimits = StartupLimits()  # noqa: RUF009 - it is frozen
     """Time limits for the phases of the start: a `StartupLimits`."""
     request_timeout: float = 60.0
     """How many seconds the CLI may take to answer a control request."""
@@ -372,7 +372,7 @@ class Options:
 
     First after the end of its input, then once more after SIGTERM; then the CLI gets SIGKILL.
     """
-    watchdog: Watchdog | None = field(default_factory=Watchdog)
+    watchdog: Watchdog | None = Watchdog()  # noqa: RUF009 - it is frozen
     """How much silence of the CLI is normal: a `Watchdog`, or `None` for no limit.
 
     A CLI that is silent for longer is interrupted; if that does not help, it is killed and
@@ -380,14 +380,14 @@ class Options:
     """
     budget: Budget | None = None
     """A `Budget` of money or tokens that several sessions use together."""
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = Limits()  # noqa: RUF009 - it is frozen
     """Limits on cost, tokens, calls and time, for each turn and for the session: a `Limits`."""
     revive: Revival | bool = True
     """Restart the CLI if it is lost, and resume the conversation.
 
     `True`, a `Revival` with the number of attempts, or `False`: the session then ends with its CLI.
     """
-    park: Park = field(default_factory=Park)
+    park: Park = Park()  # noqa: RUF009 - it is frozen
     """How a session with an inbox in a store leaves and continues later: a `Park`.
 
     `Park(after=60.0)` ends the CLI after a minute in which only asks are waited for. The turn

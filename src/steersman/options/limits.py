@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from steersman.errors import Described, UsageError
 from steersman.options import checks
 
 __all__ = ["Caps", "Limits", "Park", "Revival", "StartupLimits", "Watchdog"]
+
+
+def _check_each(option: str, limits: object, check: checks.Check) -> None:
+    for each in dataclasses.fields(limits):  # type: ignore[arg-type]
+        check(f"{option}.{each.name}", getattr(limits, each.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +129,9 @@ class Limits:
     A turn that reaches one is interrupted, and its result has the outcome and the reason.
     """
 
-    turn: Caps = field(default_factory=Caps)
+    turn: Caps = Caps()
     """Limits for each turn."""
-    session: Caps = field(default_factory=Caps)
+    session: Caps = Caps()
     """Limits for all turns together; after one is reached, prompts are refused."""
     warn_at: float = 0.8
     """The fraction of a limit at which the journal gets a warning."""
@@ -180,8 +185,3 @@ class Park:
         checks.optional(checks.positive)("park.after", self.after)
         checks.not_negative("park.grace", self.grace)
         checks.positive("park.lease", self.lease)
-
-
-def _check_each(option: str, limits: object, check: checks.Check) -> None:
-    for each in dataclasses.fields(limits):  # type: ignore[arg-type]
-        check(f"{option}.{each.name}", getattr(limits, each.name))

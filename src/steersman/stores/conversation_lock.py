@@ -63,7 +63,7 @@ def lock_directory(env: Mapping[str, str], owner: tuple[int, ...] = ()) -> LockD
     config = env.get("CLAUDE_CONFIG_DIR")
     if not config and not env.get("HOME"):
         return None
-    return LockDirectory(config or str(Path(env["HOME"], ".claude")), owner[:2])
+    return LockDirectory(config or os.path.join(env["HOME"], ".claude"), owner[:2])  # noqa: PTH118
 
 
 def claim(place: LockDirectory | None, session_id: str, key: Hashable = None) -> ConversationLock:
@@ -130,7 +130,8 @@ class ConversationLock:
             with suppress(OSError):
                 if self._place is not None:
                     # Still locked: an opener that gets the lock later sees that this is removed.
-                    Path(self._place.config, FOLDER, _name_of(self._session_id)).unlink()
+                    folder, name = self._place.config, _name_of(self._session_id)
+                    os.unlink(os.path.join(folder, FOLDER, name))  # noqa: PTH108, PTH118
                 # Explicit, because a process that is being forked may hold a copy for a moment.
                 fcntl.flock(number, fcntl.LOCK_UN)
             os.close(number)
@@ -219,11 +220,12 @@ def _take(number: int, session_id: str) -> None:
 
 def _open_folder(place: LockDirectory) -> int:
     """Open the folder of the lock files, and create it if it is missing."""
-    path, owner = Path(place.config), place.owner
-    with suppress(FileExistsError):
-        path.mkdir(OWNER_ONLY_FOLDER, parents=not owner)
-        if owner:
-            os.chown(path, *owner, follow_symlinks=False)
+    path, owner = place.config, place.owner
+    if not os.path.isdir(path):  # noqa: PTH112 - every start comes here, and `pathlib` is slow
+        with suppress(FileExistsError):
+            Path(path).mkdir(OWNER_ONLY_FOLDER, parents=not owner)
+            if owner:
+                os.chown(path, *owner, follow_symlinks=False)
     # A folder of another user could lead us elsewhere.
     config = os.open(path, os.O_RDONLY | os.O_DIRECTORY | (os.O_NOFOLLOW if owner else 0))
     try:
