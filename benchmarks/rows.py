@@ -87,7 +87,7 @@ def _turn(key: str, title: str, target: float | None = None, **order: Any) -> Ro
 STOCK = {"shape": "stock", "reading": "text"}
 STREAMED = {**STOCK, "kind": "streamed"}
 WHOLE = {**STOCK, "kind": "whole", "reading": "typed"}
-ONE_SHOT = {"shape": "one-shot", "kind": "whole", "count": 1}
+ONE_SHOT = {"shape": "one-shot", "kind": "whole", "count": 3}
 SDKS = (OFFICIAL, TYPESCRIPT, OURS)
 FEW = 3
 """Rounds of the rows with the stock CLI, each of which takes seconds."""

@@ -21,6 +21,7 @@ from steersman._protocol.events import (
     NoiseReceived,
     PermissionAsked,
     StateReported,
+    StreamEventsArrived,
     ToolCalled,
     TurnSettled,
     TurnStarted,
@@ -822,8 +823,12 @@ def spelt_otherwise(line: bytes) -> bytes:
     return b"{ " + line[1:]
 
 
-def what_became(line: bytes) -> tuple[list[tuple[Any, ...]], str]:
-    conn = Connection(TOKEN)
+def what_became(line: bytes) -> list[tuple[list[tuple[Any, ...]], str]]:
+    """What a line becomes, if partial messages are decoded on arrival and if not."""
+    return [became(line, Connection(TOKEN, partials=each)) for each in (True, False)]
+
+
+def became(line: bytes, conn: Connection) -> tuple[list[tuple[Any, ...]], str]:
     conn.resume(["u"])
     conn.receive(encoded({"type": "system", "subtype": "task_started", "tool_use_id": "t"}) + b"\n")
     conn._turns.current = ("v",)
@@ -880,6 +885,22 @@ def test_a_line_that_only_begins_as_usual_gets_a_closer_look(kind: str, rest: by
     line = b'{"type":"%s",%s' % (kind.encode(), rest)
 
     assert what_became(line) == what_became(spelt_otherwise(line))
+
+
+def test_partial_messages_that_the_caller_reads_are_decoded_once() -> None:
+    events = [frame for frame in USUAL if frame["type"] == "stream_event"]
+    own = [frame for frame in events if frame.get("parent_tool_use_id") is None]
+    lines = [encoded(frame) for frame in own if "abandoned_blocks" not in frame]
+    chunk = b"".join(line + b"\n" for line in lines)
+
+    (read,) = Connection(TOKEN, partials=True).receive_batched(chunk)
+    (unread,) = Connection(TOKEN, partials=False).receive_batched(chunk)
+
+    assert isinstance(read, StreamEventsArrived)
+    assert isinstance(unread, StreamEventsArrived)
+    assert read.lines == unread.lines == lines
+    assert read.messages == [parse_message(line) for line in lines]
+    assert unread.messages is None
 
 
 def test_what_was_decoded_to_know_where_a_message_goes_is_handed_on() -> None:

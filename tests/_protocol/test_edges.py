@@ -131,12 +131,12 @@ def test_each_line_about_a_turn_says_which() -> None:
 
 
 def test_streamed_lines_of_one_owner_are_one_event_and_an_abandoning_one_stands_alone() -> None:
-    conn = connection()
+    conn = Connection("t", partials=False)
     conn.prompt("a", "hi")
     conn.receive(line_of(type="command_lifecycle", command_uuid="a", state="started"))
     mine = compact(type="stream_event", event={}, session_id="s1")
     inside = compact(type="stream_event", event={}, parent_tool_use_id="t1")
-    dropped = compact(type="stream_event", event={}, abandoned_blocks=None, session_id="s2")
+    dropped = compact(type="stream_event", event={}, abandoned_blocks={}, session_id="s2")
     odd = compact(type="stream_event", event={}, session_id=5)
 
     events = conn.receive_batched(mine + mine + inside + dropped + mine + odd)

@@ -8,11 +8,17 @@ from collections.abc import Callable
 
 import pytest
 
+from steersman._protocol.events import StreamEventsArrived
 from steersman._session.journal_writer import JournalSignal, JournalWriter
 from steersman._session.readers import JournalReader
 from steersman.journal import Entry, Kind
 
 PATIENCE = 5.0
+
+
+def partials(count: int = 1) -> StreamEventsArrived:
+    """Return `count` partial messages that arrived together."""
+    return StreamEventsArrived([b"{}"] * count, ())
 
 
 def reader_of(writer: JournalWriter) -> JournalReader[int]:
@@ -138,9 +144,9 @@ async def test_partial_messages_reach_their_readers_before_the_writer_goes_on() 
     await waiting(*tasks)
 
     def write() -> None:
-        made.write_partials([b"{}", b"{}"], ())
+        made.write_partials(partials(2))
         assert seen == [[1, 2], [1, 2]]
-        made.write_partials([b"{}"], ())
+        made.write_partials(partials())
         assert seen == [[1, 2, 3], [1, 2, 3]]
 
     await in_callback(write)
@@ -154,7 +160,7 @@ async def test_a_task_that_writes_partial_messages_does_not_run_their_reader_ins
     reading = asyncio.ensure_future(anext(reader_of(made)))
     await asyncio.sleep(0)
 
-    made.write_partials([b"{}"], ())
+    made.write_partials(partials())
     assert not reading.done()
 
     async with asyncio.timeout(PATIENCE):
@@ -172,7 +178,7 @@ async def test_a_reader_runs_in_the_context_of_its_task() -> None:
 
     task = asyncio.create_task(read())
     await waiting(task)
-    await in_callback(lambda: made.write_partials([b"{}"], ()))
+    await in_callback(lambda: made.write_partials(partials()))
     await task
 
     assert seen == [("reader", task)]
@@ -186,11 +192,11 @@ async def test_a_reader_may_write_and_read_on_while_it_is_run() -> None:
         async for number in reader_of(made):
             seen.append(number)
             if number < 5:
-                made.write_partials([b"{}"], ())
+                made.write_partials(partials())
 
     task = asyncio.create_task(read())
     await waiting(task)
-    await in_callback(lambda: made.write_partials([b"{}"], ()))
+    await in_callback(lambda: made.write_partials(partials()))
     made.end()
     async with asyncio.timeout(PATIENCE):
         await task
@@ -204,8 +210,8 @@ async def test_two_tasks_that_share_a_reader_are_both_woken() -> None:
     tasks = [asyncio.ensure_future(anext(reader)) for _ in range(2)]
     await asyncio.sleep(0)
 
-    await in_callback(lambda: made.write_partials([b"{}"], ()))
-    await in_callback(lambda: made.write_partials([b"{}"], ()))
+    await in_callback(lambda: made.write_partials(partials()))
+    await in_callback(lambda: made.write_partials(partials()))
 
     async with asyncio.timeout(PATIENCE):
         assert await asyncio.gather(*tasks) == [1, 2]
@@ -221,7 +227,7 @@ async def test_a_reader_that_fails_fails_its_own_task_only() -> None:
     failing = asyncio.create_task(fail())
     other = asyncio.ensure_future(anext(reader_of(made)))
     await waiting(failing)
-    await in_callback(lambda: made.write_partials([b"{}"], ()))
+    await in_callback(lambda: made.write_partials(partials()))
 
     with pytest.raises(ValueError, match="mine"):
         await failing
@@ -244,7 +250,7 @@ def test_a_reader_that_exits_the_program_does_not_keep_the_others_from_their_end
     async def main() -> None:
         tasks.extend((asyncio.create_task(leave()), asyncio.create_task(read())))
         await waiting(*tasks)
-        asyncio.get_running_loop().call_soon(made.write_partials, [b"{}"], ())
+        asyncio.get_running_loop().call_soon(made.write_partials, partials())
         await asyncio.wait(tasks)
 
     loop = asyncio.new_event_loop()

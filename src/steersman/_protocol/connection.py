@@ -11,10 +11,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeGuard, TypeVar, final
+from typing import Any, TypeGuard, TypeVar, cast, final
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import force_setattr
 
 from steersman import _json
@@ -61,7 +60,8 @@ from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
 from steersman.hooks.events import HookEvent
 from steersman.journal import Kind
-from steersman.messages.parsing import read_assistant
+from steersman.messages.parsing import decode_stream_event, read_assistant
+from steersman.messages.turns import StreamEvent
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = ["Connection"]
@@ -71,7 +71,7 @@ WireT = TypeVar("WireT", bound=WireStruct)
 # Most lines need one of these, and looking up a member of an enum is slow on Python 3.11.
 CONTROL, MESSAGE, PARTIAL = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL
 
-READ_IN_FULL = StreamEventFields(abandoned_blocks=msgspec.Raw(b"null"))
+READ_IN_FULL = StreamEventFields(abandoned_blocks=True)
 """Replaces the fields of a `stream_event` line that must be read in full."""
 
 REMEMBERED = 64
@@ -132,8 +132,11 @@ class Connection:
         mirrors: bool = False,
         partials: bool = True,
     ) -> None:
-        self._shows_requests = partials
-        """Whether a report of each API request is a message, and not bookkeeping."""
+        self._is_typed = partials
+        """Whether the caller iterates over partial messages.
+
+        If so, they are decoded here, and a report of each API request is a message too.
+        """
         self._turns = TurnTracker()
         self.session_id = ""
         """The session id that the CLI reported last; empty before."""
@@ -171,11 +174,13 @@ class Connection:
             for each in (event.each() if isinstance(event, runs) else (event,))
         ]
 
-    def receive_batched(self, chunk: bytes) -> list[Event]:
+    def receive_batched(self, chunk: bytes) -> list[Event]:  # noqa: C901 - calls cost more here
         """Return what `receive` does, but consecutive `stream_event` lines as one event."""
         events: list[Event] = []
         run: StreamEventsArrived | None = None
         parent: str | None = None
+        # Decoded once, for routing and for the reader.
+        read_partial = decode_stream_event if self._is_typed else read_stream_event
         for line in self._framer.feed(chunk) if chunk else self._framer.finish():
             if type(line) is Oversize:
                 run = None
@@ -185,21 +190,22 @@ class Connection:
             beginning = line[:BEGINNING]
             if beginning == STREAM_EVENT:
                 try:
-                    fields = read_stream_event(line)
+                    found = read_partial(line)
                 except DECODE_ERRORS:
-                    fields = READ_IN_FULL
-                if fields.abandoned_blocks is UNSET:
-                    if run is None or fields.parent_tool_use_id != parent:
-                        parent = fields.parent_tool_use_id
+                    found = READ_IN_FULL
+                if found.abandoned_blocks is None:
+                    if run is None or found.parent_tool_use_id != parent:
+                        parent = found.parent_tool_use_id
                         events += self._spoken(parent) if self._turns.is_nameless else ()
                         turns = self._turns
                         owners = turns.current if parent is None else turns.owners(parent)
-                        run = StreamEventsArrived([line], owners)
+                        run = StreamEventsArrived([], owners, [] if self._is_typed else None)
                         events.append(run)
-                    else:
-                        run.lines.append(line)
-                    if fields.session_id:
-                        self.session_id = fields.session_id
+                    run.lines.append(line)
+                    if run.messages is not None:
+                        run.messages.append(cast("StreamEvent", found))
+                    if found.session_id:
+                        self.session_id = found.session_id
                     continue
             run = None
             if beginning == ASSISTANT:
@@ -267,7 +273,7 @@ class Connection:
         return self._by_type.get(found.type, self._on_message)(found, line)
 
     def _on_partial(self, found: RoutingFields, line: bytes) -> list[Event]:
-        name = "abandoned" if b'"abandoned_blocks"' in line else ""
+        name = "" if found.abandoned_blocks is None else "abandoned"
         started = self._spoken(found.parent_tool_use_id)
         turns = self._turns.owners(found.parent_tool_use_id)
         return [*started, MessageArrived(line, PARTIAL, turns, name)]
@@ -298,7 +304,7 @@ class Connection:
             settled = self._turns.idle() if found.state == "idle" else []
             arrived = MessageArrived(line, Kind.BOOKKEEPING, ())
             return [arrived, *settled, StateReported(found.state or "")]
-        if found.subtype == "status" and not self._shows_requests and _is_request(line):
+        if found.subtype == "status" and not self._is_typed and _is_request(line):
             turns = self._turns.owners(found.parent_tool_use_id)
             return [MessageArrived(line, Kind.BOOKKEEPING, turns, "status")]
         if found.subtype == "init":

@@ -11,7 +11,7 @@ from steersman.control.verbs import Answer
 from steersman.errors import RequestError
 from steersman.hooks.events import HookEvent
 from steersman.journal import Kind
-from steersman.messages.turns import Assistant
+from steersman.messages.turns import Assistant, StreamEvent
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = [
@@ -72,6 +72,8 @@ class StreamEventsArrived(Struct, gc=False):
 
     lines: list[bytes]
     turns: tuple[str, ...]
+    messages: list[StreamEvent] | None = None
+    """The decoded lines, if the caller iterates over them; their source lines are not set yet."""
 
     def each(self) -> list[MessageArrived]:
         """Return one event per line, in the form of other messages."""

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import Struct, field
 
 from steersman import _json
 from steersman._struct import DECODE_ERRORS, WireStruct, read_leniently
@@ -47,15 +47,16 @@ class RoutingFields(WireStruct, frozen=True, kw_only=True):
     user_message_uuid: str | None = None
     user_message_uuids: list[str] | None = None
     origin: dict[str, Any] | None = None
+    abandoned_blocks: Any = None
 
 
 # The tag is decoded with the fields: if a line has `type` twice, the last one counts.
 class StreamEventFields(Struct, frozen=True, gc=False, tag_field="type", tag="stream_event"):
-    """Routing fields of a `stream_event` line. Most lines are of this type, so it is smaller."""
+    """Routing fields of a `stream_event` line. Most lines are of this type, so they are few."""
 
     parent_tool_use_id: str | None = None
     session_id: str | None = None
-    abandoned_blocks: msgspec.Raw | UnsetType = UNSET
+    abandoned_blocks: Any = None
     """Set on the event that abandons what was streamed before."""
 
 

@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from steersman._json import Json, JsonDict
+from steersman._protocol.events import StreamEventsArrived
 from steersman._session.journal_wait import JournalWait
 from steersman._session.shared_memory import SHARED
 from steersman.errors import Evidence, StartupTimeout
 from steersman.journal import Entry, Kind
+from steersman.messages.parsing import Message
 from steersman.ports import Clock, ContinuesNumbers, OpensFirst, ReadsEntries, Sink
 
 __all__ = ["JournalSignal", "JournalWriter"]
@@ -62,9 +64,13 @@ class JournalWriter:
         return entry
 
     def _append_partials_for_sink(
-        self, at: float, lines: Sequence[bytes], turns: tuple[str, ...]
+        self,
+        at: float,
+        lines: Sequence[bytes],
+        turns: tuple[str, ...],
+        messages: Sequence[Message] | None = None,
     ) -> list[Entry]:
-        entries = self.journal.append_partials(at, lines, turns)
+        entries = self.journal.append_partials(at, lines, turns, messages)
         self._unwritten += entries
         return entries
 
@@ -101,9 +107,11 @@ class JournalWriter:
         before, self._announced = self._announced, self.journal.last_seq
         self.signal.wake(has_conversation=self.journal.last_spoken > before)
 
-    def write_partials(self, lines: Sequence[bytes], turns: tuple[str, ...]) -> None:
+    def write_partials(self, arrived: StreamEventsArrived) -> None:
         """Write `stream_event` lines that arrived alone, and run their readers now."""
-        entries = self.journal.append_partials(self.clock(), lines, turns)
+        entries = self.journal.append_partials(
+            self.clock(), arrived.lines, arrived.turns, arrived.messages
+        )
         if self._sink is not None:
             self._unwritten += entries
             self.flush()

@@ -218,7 +218,7 @@ class CliLink:
             # Most chunks, if the text is read as it grows. They change nothing, so that their
             # readers, which may do anything, can run here.
             self.last_kind = PARTIAL
-            self.journal.write_partials(only.lines, only.turns)
+            self.journal.write_partials(only)
         else:
             self._process(events)
 
@@ -263,7 +263,7 @@ class CliLink:
             if type(event) is StreamEventsArrived:
                 # Most lines; only readers need them.
                 self.last_kind = PARTIAL
-                log.append_partials(now, event.lines, event.turns)
+                log.append_partials(now, event.lines, event.turns, event.messages)
             elif type(event) is AssistantArrived:
                 self.last_kind = MESSAGE
                 message = event.message

@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 
 from steersman._json import JsonObject
 from steersman._struct import DECODE_ERRORS, SOURCE, source_of
-from steersman.messages.parsing import Message, parse_message, read_stream_event
+from steersman.messages.parsing import Message, decode_stream_event, parse_message
 from steersman.messages.turns import set_line
 
 __all__ = ["Entry", "Kind", "Lagged", "message_of"]
@@ -98,15 +98,15 @@ class Entry(Struct, gc=False, eq=False):
 def message_of(entry: Entry) -> Message:
     """Return `entry.message`. As a function it is faster in a loop over entries."""
     message = entry.decoded
-    if message is None:
-        if entry.kind is PARTIAL:
-            # Not kept: partial messages are many, and most have one reader.
+    if entry.kind is PARTIAL:
+        # Not kept: partial messages are many, and most have one reader.
+        if message is None:
             try:
-                event = read_stream_event(entry.line)
+                message = decode_stream_event(entry.line)
             except DECODE_ERRORS:
                 return parse_message(entry.line)
-            force_setattr(event, SOURCE, entry.line)
-            return event
+        force_setattr(message, SOURCE, entry.line)
+    elif message is None:
         entry.decoded = message = parse_message(entry.line)
     elif source_of(message) is None:
         set_line(message, entry.line)

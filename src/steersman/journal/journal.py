@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count, repeat
 
 from steersman._json import JsonObject
 from steersman.journal.entries import NOTHING, Entry, Kind
@@ -109,17 +110,27 @@ class Journal:
         return entry
 
     def append_partials(
-        self, at: float, lines: Sequence[bytes], turns: tuple[str, ...]
+        self,
+        at: float,
+        lines: Sequence[bytes],
+        turns: tuple[str, ...],
+        messages: Sequence[Message] | None = None,
     ) -> list[Entry]:
-        """Append `stream_event` lines that arrived together, in a third of the time of `append`."""
+        """Append `stream_event` lines that arrived together, in a third of the time of `append`.
+
+        `messages` are the decoded lines, if they were decoded.
+        """
         seq = self.last_seq
         if len(lines) == 1:
-            entries = [Entry(seq + 1, at, PARTIAL, lines[0], turns)]
+            decoded = None if messages is None else messages[0]
+            entries = [Entry(seq + 1, at, PARTIAL, lines[0], turns, NOTHING, decoded)]
             self._total_weight += len(lines[0]) + ENTRY_WEIGHT
         else:
             entries = [
-                Entry(number, at, PARTIAL, line, turns)
-                for number, line in enumerate(lines, seq + 1)
+                Entry(number, at, PARTIAL, line, turns, NOTHING, decoded)
+                for number, line, decoded in zip(
+                    count(seq + 1), lines, repeat(None) if messages is None else messages
+                )
             ]
             self._total_weight += sum(map(len, lines)) + len(entries) * ENTRY_WEIGHT
         self._entries += entries

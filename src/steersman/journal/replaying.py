@@ -109,7 +109,7 @@ class _Reader:
         match entry.kind:
             case Kind.MESSAGE:
                 self._on_message(entry)
-            case Kind.PARTIAL if b'"abandoned_blocks"' in entry.line:
+            case Kind.PARTIAL if _abandons_text(entry):
                 self._broken.update(entry.turns)
             case Kind.SENT:
                 for uuid in entry.turns:
@@ -204,3 +204,9 @@ def _read_loosely(line: bytes) -> _Line:
         if isinstance(value := fields.get(name), str)
     }
     return _Line(**texts)
+
+
+def _abandons_text(entry: Entry) -> bool:
+    """Whether a partial message abandons what was streamed; most need no decoding."""
+    is_likely = b'"abandoned_blocks"' in entry.line
+    return is_likely and entry.message.raw.get("abandoned_blocks") is not None

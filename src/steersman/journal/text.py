@@ -6,8 +6,10 @@ and adds what was never streamed. A message that is streamed again is not given 
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Struct
 
 from steersman._struct import DECODE_ERRORS
 from steersman.journal.entries import Entry, Kind
@@ -75,7 +77,7 @@ class TextStream:
             if event.message.id is not None:
                 self._begin(event.message.id)
         elif event.type == "message_stop":
-            self._is_abandoned = line.abandoned_blocks is not UNSET
+            self._is_abandoned = line.abandoned_blocks is not None
         return ""
 
     def _on_delta(self, text: str) -> str:
@@ -199,7 +201,7 @@ class _Partial(Struct, frozen=True, gc=False, tag_field="type", tag="stream_even
 
     event: _Event = _Event()
     parent_tool_use_id: str | None = None
-    abandoned_blocks: Raw | UnsetType = UNSET
+    abandoned_blocks: Any = None
 
 
 _decode_partial = msgspec.json.Decoder(_Partial).decode
@@ -216,7 +218,7 @@ def _partial_in(message: object) -> _Partial:
     """Return the fields of a message that does not have the usual types."""
     if not isinstance(message, StreamEvent):
         return _Partial()
-    parent, is_abandoned = message.parent_tool_use_id, "abandoned_blocks" in message.raw
+    parent, abandoned = message.parent_tool_use_id, message.raw.get("abandoned_blocks")
     event = _Event()
     match message.event:
         case {"type": "message_start", "message": {"id": str(message_id)}}:
@@ -227,7 +229,7 @@ def _partial_in(message: object) -> _Partial:
             event = _Event("message_stop")
         case _:
             pass
-    return _Partial(event, parent, Raw() if is_abandoned else UNSET)
+    return _Partial(event, parent, abandoned)
 
 
 class _Block(Struct, gc=False):

@@ -70,7 +70,7 @@ _BY_BEGINNING = {b'{"type":"%s",' % tag.encode(): cls for tag, cls in _BY_TYPE.i
 """The CLI writes `type` first, so the first bytes of a line decide its class."""
 LONGEST = max(map(len, _BY_BEGINNING))
 STREAM_EVENT, ASSISTANT = b'{"type":"stream_even', b'{"type":"assistant",'
-read_stream_event = msgspec.json.Decoder(StreamEvent).decode
+decode_stream_event = msgspec.json.Decoder(StreamEvent).decode
 """Decode a `stream_event` line strictly. The caller sets the source of the message."""
 read_assistant = msgspec.json.Decoder(Assistant).decode
 """Decode an assistant line strictly. The caller calls `set_line` when the message is first read."""
@@ -87,7 +87,7 @@ def parse_message(line: bytes | JsonDict) -> Message:
         beginning = line[:20]
         if beginning == STREAM_EVENT:
             # Most lines are of this type, and they hold no values that need a source.
-            event = read_stream_event(line)
+            event = decode_stream_event(line)
             force_setattr(event, SOURCE, line)
             return event
         if beginning == ASSISTANT:
