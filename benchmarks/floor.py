@@ -28,7 +28,7 @@ WORK: Mapping[str, dict[str, Any]] = {
     "1kb": {"kind": "assistant", "size": 1024, "few": 200, "many": 1_200},
     "permission": {"kind": "permission", "few": 50, "many": 300},
     "hook": {"kind": "hook", "few": 50, "many": 300},
-    "tool": {"kind": "tool", "few": 50, "many": 300},
+    "tool": {"kind": "tool", "few": 100, "many": 600},
     "permissions": {"kind": "permission", "window": 3_000, "few": 100, "many": 1_000},
     # The pause is longer than a message takes under callgrind, so that each is one wake-up.
     "trickle": {"kind": "trickle", "window": 30_000, "few": 20, "many": 120},

@@ -1,8 +1,7 @@
 """Measures the memory of many journals in one process, which their limit together bounds.
 
 `python -m benchmarks.journals` fills 100, 250 and 500 journals with 4 MB of lines each, under a
-limit of 256 MiB for all of them together, and prints the peak memory of a new process for each. A
-journal looks at the limit once per 512 KiB, so that much for each journal comes on top.
+limit of 256 MiB for all of them together, and prints the peak memory of a new process for each.
 """
 
 from __future__ import annotations

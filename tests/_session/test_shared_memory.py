@@ -10,7 +10,7 @@ from steersman._session.shared_memory import SHARED, SharedMemory
 from steersman.agent import limit_journal_memory
 from steersman.errors import UsageError
 from steersman.journal import Journal, Kind
-from steersman.journal.journal import ENTRY_WEIGHT, WARM
+from steersman.journal.journal import ENTRY_WEIGHT, FIRST_REPORT
 
 LINE = b"x" * (10_000 - ENTRY_WEIGHT)
 
@@ -25,8 +25,22 @@ def test_many_journals_keep_no_more_than_the_total() -> None:
     shared = SharedMemory(10_000_000)
     journals = [grown(shared.journal(8_000_000), 7_000_000) for _ in range(20)]
 
-    assert sum(each.kept for each in journals) <= shared.total + len(journals) * WARM
-    assert min(each.kept for each in journals) >= shared.total // len(journals) - 10_000
+    assert sum(each.kept for each in journals) <= shared.total * 9 // 8
+    assert min(each.kept for each in journals) >= shared.total * 7 // 8 // len(journals) - 10_000
+
+
+@pytest.mark.parametrize("number", [1, 10, 100, 500])
+def test_what_all_keep_does_not_depend_on_how_many_they_are(number: int) -> None:
+    shared = SharedMemory(10_000_000)
+    journals = [shared.journal(10_000_000) for _ in range(number)]
+    most = 0
+
+    for _ in range(40_000_000 // number // 1_000):
+        for each in journals:
+            each.append(0.0, Kind.MESSAGE, LINE[: 1_000 - ENTRY_WEIGHT])
+        most = max(most, sum(each.kept for each in journals))
+
+    assert shared.total * 3 // 4 < most <= shared.total * 9 // 8 + number * FIRST_REPORT
 
 
 def test_the_largest_gives_way_and_small_ones_lose_nothing() -> None:
@@ -38,7 +52,7 @@ def test_the_largest_gives_way_and_small_ones_lose_nothing() -> None:
 
     assert small.lost_after(0) == 0
     assert large.lost_after(0) > 0
-    assert large.kept + other.kept <= shared.total + WARM
+    assert large.kept + other.kept <= shared.total * 9 // 8
 
 
 def test_a_journal_that_may_keep_more_than_the_total_keeps_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from itertools import count, repeat
 
@@ -32,13 +33,17 @@ More than one read from the CLI, so a reader that keeps up never decodes a messa
 """
 
 
+FIRST_REPORT = 32 * 1024
+"""Bytes after which a journal first reports its growth."""
+
+
 class Journal:
     """Entries in order, numbered from 1, or from where an earlier session ended."""
 
     def __init__(
-        self, memory: int = DEFAULT_MEMORY, on_growth: Callable[[Journal], None] | None = None
+        self, memory: int = DEFAULT_MEMORY, on_growth: Callable[[Journal], int] | None = None
     ) -> None:
-        """Keep `memory` bytes. `on_growth` is called after every half megabyte."""
+        """Keep `memory` bytes. `on_growth` returns after how many bytes it is called again."""
         self.memory = memory
         """How many bytes of lines are kept."""
         self._entries: list[Entry] = []
@@ -53,7 +58,8 @@ class Journal:
         self._on_growth = on_growth
         self._wanted = memory
         """Less than `memory` if all journals together are too large, until the next `_tidy`."""
-        self._tidy_at = min(memory, WARM)
+        self._report_at = FIRST_REPORT if on_growth is not None else sys.maxsize
+        self._tidy_at = min(memory, WARM, self._report_at)
         """The total weight at which `_tidy` has something to do."""
         self.began_after = 0
         """The number of the last entry of earlier sessions; 0 if there is none."""
@@ -152,9 +158,11 @@ class Journal:
         self._forget()
         if self._total_weight - self._cooled_weight > WARM:
             self._cool()
-            if self._on_growth is not None:
-                self._on_growth(self)
-        self._tidy_at = min(self._forgotten_weight + self.memory, self._cooled_weight + WARM)
+        if self._on_growth is not None and self._total_weight >= self._report_at:
+            self._report_at = self._total_weight + self._on_growth(self)
+        self._tidy_at = min(
+            self._forgotten_weight + self.memory, self._cooled_weight + WARM, self._report_at
+        )
 
     def _cool(self) -> None:
         """Drop the decoded messages of older entries, which need more memory than their lines.
