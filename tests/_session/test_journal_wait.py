@@ -217,6 +217,29 @@ async def test_two_tasks_that_share_a_reader_are_both_woken() -> None:
         assert await asyncio.gather(*tasks) == [1, 2]
 
 
+async def test_a_reader_may_cancel_another_one_that_the_same_chunk_wakes() -> None:
+    made = JournalWriter(1_000_000)
+    reader = reader_of(made)
+    tasks: list[asyncio.Task[int]] = []
+
+    async def cancel_others() -> int:
+        found = await anext(reader_of(made))
+        for each in tasks:
+            each.cancel()
+        return found
+
+    first = asyncio.ensure_future(cancel_others())
+    await asyncio.sleep(0)
+    tasks.append(asyncio.ensure_future(anext(reader)))
+    await asyncio.sleep(0)
+    await in_callback(lambda: made.write_partials(partials()))
+
+    assert await first == 1
+    with pytest.raises(asyncio.CancelledError):
+        await tasks[0]
+    assert await anext(reader) == 1
+
+
 async def test_a_reader_that_fails_fails_its_own_task_only() -> None:
     made = JournalWriter(1_000_000)
 

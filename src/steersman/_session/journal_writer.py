@@ -198,17 +198,18 @@ class JournalSignal:
             return
         self._waiting.clear()
         self._waiting_for_conversation.clear()
+        # All of them first: a reader that runs may cancel another one.
+        for each in waiting:
+            each.has_ended = True
+        rest = iter(waiting)
         try:
-            for each in waiting:
-                if not each.has_ended:
-                    each.has_ended = True
-                    if each.wakeup is not None and each.context is not None:
-                        each.context.run(each.wakeup, each)
+            for each in rest:
+                if each.wakeup is not None and each.context is not None:
+                    each.context.run(each.wakeup, each)
         except BaseException:
             # A reader that exits the program must not keep the others from their end.
-            for each in waiting:
-                if not each.has_ended:
-                    each.finish()
+            for each in rest:
+                each.finish()
             raise
 
     def end(self) -> None:
