@@ -90,7 +90,7 @@ class Bare:
     def __init__(self, order: Order, asked: asyncio.Event) -> None:
         self._asked = asked
         self._weigh = weigher(order)
-        self._rest = b""
+        self._rest: list[bytes] = []
         self._weight = 0
         self._answers: list[bytes] = []
         self._unsent = b""
@@ -114,8 +114,14 @@ class Bare:
         if not data:
             self._loop.remove_reader(self._stdout)
             return
-        lines = (self._rest + data if self._rest else data).split(b"\n")
-        self._rest = lines.pop()
+        lines = data.split(b"\n")
+        if self._rest:
+            if len(lines) == 1:
+                self._rest.append(data)
+                return
+            lines[0] = b"".join([*self._rest, lines[0]])
+        last = lines.pop()
+        self._rest = [last] if last else []
         for line in lines:
             self._on_line(line)
         if self._answers:

@@ -12,6 +12,8 @@ from steersman._protocol.events import StreamEventsArrived
 from steersman._session.journal_writer import JournalSignal, JournalWriter
 from steersman._session.readers import JournalReader
 from steersman.journal import Entry, Kind
+from steersman.journal.entries import message_of
+from steersman.messages import StreamEvent, parse_message
 
 PATIENCE = 5.0
 
@@ -290,3 +292,26 @@ def test_a_reader_that_exits_the_program_does_not_keep_the_others_from_their_end
 
     assert seen == [1]
     assert isinstance(tasks[0].exception(), SystemExit)
+
+
+async def test_what_was_read_is_kept_as_a_line_only() -> None:
+    line = b'{"type":"stream_event","event":{},"session_id":"s"}'
+    made = JournalWriter(1_000_000)
+    reader = JournalReader(made.journal, made.signal, message_of, conversation_only=True)
+    read: list[object] = []
+
+    async def read_all() -> None:
+        read.extend([message async for message in reader])
+
+    task = asyncio.create_task(read_all())
+    await waiting(task)
+    for _ in range(3):
+        event = parse_message(line)
+        assert isinstance(event, StreamEvent)
+        made.write_partials(StreamEventsArrived([line] * 2, (), [event] * 2))
+    made.end()
+    async with asyncio.timeout(PATIENCE):
+        await task
+
+    assert read == [parse_message(line)] * 6
+    assert [entry.decoded for entry in made.journal.after(0)] == [None] * 6

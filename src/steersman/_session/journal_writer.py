@@ -93,19 +93,23 @@ class JournalWriter:
         """Hold wake-ups until `release_wakeups`, so that readers see a whole chunk at once."""
         self._holds_wakeups = True
 
-    def release_wakeups(self) -> None:
+    def release_wakeups(self, *, at_once: bool = False) -> None:
         """Wake the readers once for all entries since `hold_wakeups`."""
         self._holds_wakeups = False
-        self.wake()
+        self.wake(at_once=at_once)
 
-    def wake(self) -> None:
-        """Flush new entries to the sink and wake the readers, unless wake-ups are held."""
+    def wake(self, *, at_once: bool = False) -> None:
+        """Flush new entries to the sink and wake the readers, unless wake-ups are held.
+
+        With `at_once` the readers run before this returns, if no task is running now.
+        """
         if self._holds_wakeups:
             return
         if self._unwritten:
             self.flush()
         before, self._announced = self._announced, self.journal.last_seq
-        self.signal.wake(has_conversation=self.journal.last_spoken > before)
+        wake = self.signal.wake_at_once if at_once else self.signal.wake
+        wake(has_conversation=self.journal.last_spoken > before)
 
     def write_partials(self, arrived: StreamEventsArrived) -> None:
         """Write `stream_event` lines that arrived alone, and run their readers now."""
@@ -185,19 +189,20 @@ class JournalSignal:
         if has_conversation and self._waiting_for_conversation:
             _finish(self._waiting_for_conversation)
 
-    def wake_at_once(self) -> None:
-        """Run all readers before this returns, or like `wake` if a task is running now.
+    def wake_at_once(self, *, has_conversation: bool = True) -> None:
+        """Do what `wake` does, but run the readers before this returns, if no task is running now.
 
         A task cannot run inside of another one.
         """
-        waiting = self._waiting + self._waiting_for_conversation
+        spoken = self._waiting_for_conversation if has_conversation else []
+        waiting = self._waiting + spoken
         if not waiting:
             return
         if asyncio.current_task() is not None:
-            self.wake()
+            self.wake(has_conversation=has_conversation)
             return
         self._waiting.clear()
-        self._waiting_for_conversation.clear()
+        spoken.clear()
         # All of them first: a reader that runs may cancel another one.
         for each in waiting:
             each.has_ended = True

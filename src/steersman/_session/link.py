@@ -215,12 +215,12 @@ class CliLink:
         self.last_activity = self._loop.time()
         events = self.connection.receive_batched(data)
         if len(events) == 1 and type(only := events[0]) is StreamEventsArrived:
-            # Most chunks, if the text is read as it grows. They change nothing, so that their
-            # readers, which may do anything, can run here.
+            # Most chunks, if the text is read as it grows. Only readers need them.
             self.last_kind = PARTIAL
             self.journal.write_partials(only)
         else:
-            self._process(events)
+            # Readers may do anything, so they run when all of the chunk is handled.
+            self._process(events, wake_at_once=True)
 
     def stderr_received(self, data: bytes) -> None:
         """Keep a chunk of stderr, and pass it to the `stderr` callback."""
@@ -235,7 +235,7 @@ class CliLink:
         """Handle the exit of the CLI's process tree. Later calls are ignored."""
         if self.exit_status.done():
             return
-        self._process(self.connection.receive_batched(b""))
+        self._process(self.connection.receive_batched(b""), wake_at_once=False)
         self.first_byte.set()
         if self._alarm is not None:
             self._alarm.cancel()
@@ -244,7 +244,7 @@ class CliLink:
         self.exit_status.set_result(status)
         self._ended(self, status)
 
-    def _process(self, events: list[Event]) -> None:
+    def _process(self, events: list[Event], *, wake_at_once: bool) -> None:
         log = self.journal
         now = log.clock()
         log.hold_wakeups()
@@ -255,7 +255,7 @@ class CliLink:
             self._listener.caught_up()
         finally:
             self._is_in_chunk = False
-            log.release_wakeups()
+            log.release_wakeups(at_once=wake_at_once)
 
     def _dispatch(self, events: list[Event], now: float) -> None:
         log = self.journal

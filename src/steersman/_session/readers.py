@@ -64,12 +64,12 @@ class JournalReader(AsyncIterator[T], Generic[T]):
             for picked in self._picked:
                 if picked is not None:
                     return picked
-            if self._is_last:
-                raise StopAsyncIteration
             for entry in self._batch:
                 if entry.decoded is not None:
                     entry.decoded = None
             self._batch = []
+            if self._is_last:
+                raise StopAsyncIteration
             if self._seq < journal.forgotten:
                 await self._read_lost()
             elif self._seq < journal.last_seq:
