@@ -38,16 +38,18 @@ _connecting = Note(
 )
 
 _trickling = Note(
-    "a wake-up of the loop, a read and one round to the reader for each token; the rest is the "
-    "journal's entry and the reader's task",
-    "readers are woken once per read; without `include_partial_messages` nothing of this is paid",
+    "cold caches: a token that comes alone costs what its different functions cost, not what their "
+    "instructions do; a loop of asyncio alone is half of it",
+    "a token passes through half as many functions as before, and its reader runs in the callback "
+    "that received it; without `include_partial_messages` nothing of this is paid",
 )
 
 NOTES: Mapping[str, Note] = {
     "stock-run": Note(
         "the start: the launch is built from 60 options, the guard is a process of its own, and "
         "the conversation is locked; the turn itself is a few lines",
-        "partial messages are not on the wire; the turn alone has a row of its own",
+        "partial messages are not on the wire; a quarter fewer function calls than before; most of "
+        "the rest is 22 wake-ups of two threads, where the official SDK has 13",
     ),
     **dict.fromkeys(
         (f"trickle-{gap}ms-{number}" for gap in (2, 12) for number in (1, 50)), _trickling
