@@ -310,7 +310,7 @@ ODD: list[Any] = [None, 5, "text", [], {}, {"type": 5}, {"type": "text_delta"}]
 def odd_events() -> list[Any]:
     """Events with an odd value in each place, and some that are no objects."""
     started = [{"type": "message_start", "message": each} for each in ODD]
-    named = [{"type": "message_start", "message": {"id": each}} for each in ODD]
+    named: list[Any] = [{"type": "message_start", "message": {"id": each}} for each in ODD]
     deltas = [{"type": "content_block_delta", "delta": each} for each in ODD]
     texts = [
         {"type": "content_block_delta", "delta": {"type": "text_delta", "text": each}}
