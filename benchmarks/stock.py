@@ -35,10 +35,10 @@ class Paced(tuple[str, ...]):
             yield chunk
 
 
-def script(tokens: int) -> Script:
-    """Return a script with `tokens` for the measured prompt; every other one is echoed."""
-    text = Text(Paced(["word "] * tokens))
-    return Script(when("measured", Step((text,), Usage(output_tokens=tokens))))
+def script(tokens: int, times: int = 1) -> Script:
+    """Return a script with `tokens` for each measured prompt; every other one is echoed."""
+    step = Step((Text(Paced(["word "] * tokens)),), Usage(output_tokens=tokens))
+    return Script(when("measured", *[step] * times))
 
 
 def run_stock(entrant: Entrant, order: Mapping[str, Any], tokens: int = TOKENS) -> dict[str, Any]:
@@ -47,6 +47,7 @@ def run_stock(entrant: Entrant, order: Mapping[str, Any], tokens: int = TOKENS) 
         program = str(find_stock_cli())
     except CliNotFound:
         return {"note": "the stock CLI is not installed"}
-    with CliSandbox() as sandbox, ScriptedModel(script(tokens)) as model:
+    played = script(tokens, order.get("count", 1))
+    with CliSandbox() as sandbox, ScriptedModel(played) as model:
         more = {"program": program, "folder": str(sandbox.project)}
         return run_order(entrant, {**order, **more}, sandbox.env(model.url))

@@ -546,6 +546,9 @@ async def relive(trace: str, replay: ReplayTransport) -> bool:
             asked = [asyncio.ensure_future(each) for each in requests(session, frames)]
             await received_all(session, replay.tracks[0])
             await asyncio.gather(*asked, return_exceptions=True)
+            if not ends_on_request(trace):
+                # It has written all of its lines, and exits by itself.
+                await until_ended(session)
             return not session.phase.is_over
     except SteersmanError:
         return False
@@ -578,6 +581,12 @@ async def received_all(session: Session, track: Track) -> None:
         missing -= isinstance(entry, Entry) and entry.kind.value in STDOUT
         if not missing:
             return
+
+
+async def until_ended(session: Session) -> None:
+    """Wait until the session has ended: its journal ends with it."""
+    async for _ in session.journal():
+        pass
 
 
 def ends_on_request(trace: str) -> bool:
