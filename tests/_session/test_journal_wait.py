@@ -88,6 +88,7 @@ async def test_after_the_end_nobody_waits() -> None:
     async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*tasks)
         await signal.wait()
+    assert signal.has_ended
 
 
 async def test_a_wait_that_was_cancelled_is_not_kept() -> None:

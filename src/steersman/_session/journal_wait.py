@@ -43,8 +43,7 @@ class JournalWait(Struct, eq=False, weakref=False):
             self.waiting.append(self)
             self._asyncio_future_blocking = True
             yield self
-        if self.cancelled is not None:
-            raise self.cancelled
+        self.result()
 
     def finish(self) -> None:
         """End the wait; its task continues in the next iteration of the loop."""

@@ -113,14 +113,8 @@ class JournalWriter:
 
     def write_partials(self, arrived: StreamEventsArrived) -> None:
         """Write `stream_event` lines that arrived alone, and run their readers now."""
-        entries = self.journal.append_partials(
-            self.clock(), arrived.lines, arrived.turns, arrived.messages
-        )
-        if self._sink is not None:
-            self._unwritten += entries
-            self.flush()
-        self._announced = self.journal.last_seq
-        self.signal.wake_at_once()
+        self.append_partials(self.clock(), arrived.lines, arrived.turns, arrived.messages)
+        self.wake(at_once=True)
 
     def end(self) -> None:
         """Close the sink and mark the journal as complete."""
