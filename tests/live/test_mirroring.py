@@ -207,6 +207,9 @@ async def test_after_a_killed_host_the_next_opener_appends_what_the_store_lacks(
         )
         assert host.stdout is not None
         name = (await host.stdout.readline()).decode().strip()
+        # The CLI writes its files a little later than it reports.
+        while not any(b"echo hi" in each.read_bytes() for each in sandbox.config.rglob("*.jsonl")):  # noqa: ASYNC110 - a file sets no event
+            await asyncio.sleep(0.01)
         host.kill()
         await host.wait()
         store = SqliteStore(path)
