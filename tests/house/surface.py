@@ -1,10 +1,10 @@
 """The public surface: every public name, what it is, and how it is called.
 
-`surface.json` holds it as it was promised, and `test_surface` compares. After adding to it:
+`surface.txt` holds it in a form that a person reviews, and `test_surface` compares. After a change:
 
     python -m tests.house.surface --update
 
-adds what is new. It refuses to remove or change a promise; that takes `--break-promises`.
+writes it anew. A name that is gone or is called in another way must be named in `changelog.d`.
 `--journals NAME` prints the journal of a kept scenario, and `--update-journals` writes all of them.
 
 A room is a package without an underscore in its path, or a module that a page names.
@@ -17,7 +17,6 @@ import ast
 import enum
 import importlib
 import inspect
-import json
 import logging
 import pkgutil
 import re
@@ -26,17 +25,22 @@ import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import unified_diff
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin
 
 import steersman
 
-__all__ = ["broken_promises", "documented", "kept_surface", "surface"]
+__all__ = ["described_in", "documented", "surface", "unannounced", "written"]
 
 ROOT = Path(__file__).parents[2]
-DATA = Path(__file__).parent / "surface.json"
+DATA = Path(__file__).parent / "surface.txt"
+FRAGMENTS = ROOT / "changelog.d"
+
+HEAD = """\
+# Every public name, room by room: how it is made and what it is, its attributes, its methods.
+# Parameters of the constructor and what a public base class has are not repeated.
+# Written by `python -m tests.house.surface --update`; never by hand."""
 
 PAGES = "pages"
 """The room of what pages name and no other room has."""
@@ -80,9 +84,6 @@ BETWEEN_PARTS: Mapping[str, frozenset[str]] = {
     "Journal": frozenset({"append_partials", "append_pieces", "forgotten"}),
 }
 """Names that parts of this library use with each other, and no page names."""
-
-RENAMED = frozenset({"snapshot_of"})
-"""Names in an `__all__` that no page names, and that are being renamed."""
 
 ALSO_PROMISED = (
     *("messages.builtin", "messages.streaming", "journal.blocks", "journal.calls"),
@@ -144,17 +145,13 @@ def _resolved(path: str) -> object:
         return None
 
 
-def surface(promised_rooms: Iterable[str] = ()) -> Surface:
-    """Describe every public name of every room, and what pages name outside of rooms.
-
-    A promised room that is no longer there is left out.
-    """
+def surface() -> Surface:
+    """Describe every public name of every room, and what pages name outside of rooms."""
     found: Surface = {}
-    modules = {name: _resolved(name) for name in sorted({*rooms(), *promised_rooms} - {PAGES})}
+    modules = {name: importlib.import_module(name) for name in rooms()}
     for room, module in modules.items():
-        if module is not None:
-            public = sorted(set(getattr(module, "__all__", ())) - RENAMED)
-            found[room] = {name: describe(_public(module, name)) for name in public}
+        public = sorted(getattr(module, "__all__", ()))
+        found[room] = {name: describe(_public(module, name)) for name in public}
     found[PAGES] = {
         path: describe(thing)
         for path in documented()
@@ -298,11 +295,16 @@ def _class(cls: type[Any]) -> Description:
 
 
 def _ancestors(cls: type[Any]) -> list[str]:
-    """What an `except` or an `isinstance` may rely on: public classes of ours, and Python's own."""
-    return [
-        each.__name__
+    """The nearest classes that an `except` or an `isinstance` may name: ours, and Python's own."""
+    named = [
+        each
         for each in cls.__mro__[1:]
         if each in public_classes() or (each.__module__ == "builtins" and each is not object)
+    ]
+    return [
+        each.__name__
+        for at, each in enumerate(named)
+        if not any(each in nearer.__mro__ for nearer in named[:at])
     ]
 
 
@@ -389,79 +391,130 @@ def _assigned(init: types.FunctionType) -> Iterator[str]:
             yield node.attr
 
 
-# --- Kept and compared -------------------------------------------------------------------
+# --- Written down, and compared ----------------------------------------------------------
+
+Inherited = Callable[[Iterable[str]], set[tuple[str, str]]]
 
 
-def kept_surface() -> dict[str, Any]:
-    """The data: `rooms`, and `documented` paths."""
-    found: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))
+def written(found: Surface) -> str:
+    """Return the surface as text: a room, its names, and what each has, a line for each call.
+
+    A name that an earlier room has as well stands there; the other room lists it.
+    """
+    lines, seen = [HEAD], dict[str, str]()
+    classes = {
+        name: described["members"]
+        for names in found.values()
+        for name, described in names.items()
+        if isinstance(described, dict) and "members" in described
+    }
+
+    def inherited(bases: Iterable[str]) -> set[tuple[str, str]]:
+        return {member for base in bases for member in classes.get(base, {}).items()}
+
+    for room, names in found.items():
+        lines += ["", f"[{room}]"]
+        same: dict[str, list[str]] = {}
+        for name, described in names.items():
+            block = "\n".join(_block(name.removeprefix("steersman."), described, inherited))
+            if (first := seen.setdefault(f"{name} {block}", room)) == room:
+                lines.append(block)
+            else:
+                same.setdefault(first, []).append(name)
+        for first, shared in same.items():
+            lines += _wrapped(f"from {first}: ", shared)
+    return "\n".join((*lines, ""))
+
+
+def _block(name: str, described: Description, inherited: Inherited) -> Iterator[str]:
+    if isinstance(described, str):
+        yield _called(name, described)
+        return
+    if "required" in described:
+        optional = (f"{key}?" for key in described["optional"])
+        yield from _wrapped(f"{name}: keys ", (*described["required"], *optional))
+        return
+    above = inherited(described["is"])
+    members: dict[str, str] = {
+        member: kind
+        for member, kind in described["members"].items()
+        if (member, kind) not in above and not member.startswith("__")
+    }
+    new: str = described.get("new", "")
+    given = set(re.findall(r"\w+", new))
+    plain = [
+        member if kind in {"attribute", "field"} else f"{member}={kind.removeprefix('value ')}"
+        for member, kind in members.items()
+        if not _is_call(kind) and member not in given
+    ]
+    plain += [f"{member}={value!r}" for member, value in described.get("values", {}).items()]
+    bases = f" is {', '.join(described['is'])}" if described["is"] else ""
+    yield from _wrapped(f"{name}{new}{bases}{': ' if plain else ''}", plain)
+    for member, kind in members.items():
+        if _is_call(kind):
+            yield f"  {_called(member, kind)}"
+
+
+def _is_call(kind: str) -> bool:
+    return "def (" in kind
+
+
+def _called(name: str, described: str) -> str:
+    """Return `name(parameters)` for a callable, with what kind of callable it is before it."""
+    kind, is_call, parameters = described.partition("def ")
+    return (
+        f"{kind}{name}{parameters.replace('(self, ', '(').replace('(self)', '()')}"
+        if is_call
+        else f"{name} = {described}"
+    )
+
+
+def _wrapped(begin: str, words: Iterable[str]) -> list[str]:
+    return textwrap.wrap(
+        begin + ", ".join(words),
+        width=140,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def described_in(text: str) -> dict[tuple[str, str], list[str]]:
+    """Return the lines of each name of each room, as `written` wrote them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    room, name = "", ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            room = line.strip("[]")
+        elif line.startswith("from "):
+            shared, name = line.partition(": ")[2].rstrip(",").split(", "), "from"
+            found |= {(room, each): [] for each in shared}
+        elif line.startswith("    ") and name == "from":
+            found |= {(room, each): [] for each in line.strip().rstrip(",").split(", ")}
+        elif line.startswith(" "):
+            found[room, name].append(line)
+        elif line and not line.startswith("#"):
+            (name,) = re.findall(r"[\w.]+(?=$|[(:]| is | = )", line.removeprefix("async def "))[:1]
+            found[room, name] = [line]
     return found
 
 
-def broken_promises(kept: Surface, now: Surface) -> list[str]:
-    """Names that were promised and are no longer there, or no longer do what they did."""
-    return [
-        f"{room}.{name}: {_difference(described, now.get(room, {}).get(name))}"
-        for room, names in kept.items()
-        for name, described in names.items()
-        if not is_kept(described, now.get(room, {}).get(name))
-    ]
+def unannounced(before: str, now: str, fragments: str) -> list[str]:
+    """Return the names that are gone or described otherwise, and that no fragment names.
+
+    A name that only gained something, such as a parameter with a default, is not among them.
+    """
+    had, has = described_in(before), described_in(now)
+    changed = {
+        f"{room}.{name}": name.rpartition(".")[2]
+        for (room, name), lines in had.items()
+        if (room, name) not in has or not _pieces(lines) <= _pieces(has[room, name])
+    }
+    return [path for path, name in changed.items() if not re.search(rf"\b{name}\b", fragments)]
 
 
-def additions(kept: Surface, now: Surface) -> list[str]:
-    """Public names that the data does not have, or not with all that they have now."""
-    return [
-        f"{room}.{name}: {_difference(before, described)}" if before else f"{room}.{name}"
-        for room, names in now.items()
-        for name, described in names.items()
-        if (before := kept.get(room, {}).get(name)) != described
-        and (before is None or is_kept(before, described))
-    ]
-
-
-def is_kept(before: Any, now: Any) -> bool:
-    """Whether a description only grew: members, optional parameters, values of an enum."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        promise, given = cast("dict[str, Any]", before), cast("dict[str, Any]", now)
-        return promise.get("required") == given.get("required") and all(
-            is_kept(each, given.get(name)) for name, each in promise.items()
-        )
-    if isinstance(before, list) and isinstance(now, list):
-        return set(cast("list[str]", before)) <= set(cast("list[str]", now))
-    if isinstance(before, str) and isinstance(now, str) and before.endswith(")"):
-        return before.partition("(")[0] == now.partition("(")[0] and _accepts(
-            _parameters(before), _parameters(now)
-        )
-    return bool(before == now)
-
-
-def _parameters(signature: str) -> list[str]:
-    """The parameters as they are written, with `*` and `/`."""
-    inside = signature.partition("(")[2][:-1]
-    return [each.strip() for each in re.findall(r"(?:[^,(\[{]|[(\[{][^)\]}]*[)\]}])+", inside)]
-
-
-def _accepts(before: list[str], now: list[str]) -> bool:
-    """Whether every call of before still works: new parameters are optional and come later."""
-    new = [each for each in now if each not in before]
-    if any("=" not in each and not each.startswith("*") for each in new if each != "*"):
-        return False
-    by_position = before[: _first_star(before)]
-    kept = [each for each in now if each in before]
-    return kept == before and now[: _first_star(now)][: len(by_position)] == by_position
-
-
-def _first_star(parameters: list[str]) -> int:
-    starred = [at for at, each in enumerate(parameters) if each.startswith("*")]
-    return min(starred, default=len(parameters))
-
-
-def _difference(before: Description, now: Description | None) -> str:
-    if now is None:
-        return "is no longer there"
-    one, other = (json.dumps(each, indent=1).splitlines() for each in (before, now))
-    changed = [line for line in unified_diff(one, other, n=0, lineterm="") if line[:2] != "@@"]
-    return " ".join(changed[2:])
+def _pieces(lines: Iterable[str]) -> set[str]:
+    return set(re.split(r"[,:()\s]+", "".join(f"{line.strip()} " for line in lines)))
 
 
 def missing(paths: Iterable[str]) -> list[str]:
@@ -469,25 +522,21 @@ def missing(paths: Iterable[str]) -> list[str]:
     return [path for path in paths if _resolved(path) is None]
 
 
-def update(*, may_break: bool) -> int:
-    """Write the surface of now; only additions unless promises may be broken."""
-    kept: dict[str, Any] = kept_surface() if DATA.exists() else {"rooms": {}, "documented": []}
-    now, pages = surface(kept["rooms"]), documented()
-    if not may_break:
-        # A page may stop naming something; the promise stays.
-        now[PAGES] = {**kept["rooms"].get(PAGES, {}), **now[PAGES]}
-    broken = broken_promises(kept["rooms"], now) + missing(kept["documented"])
-    if broken and not may_break:
-        sys.stdout.write("\n".join(("These promises would be broken:", *broken, "")))
+def update() -> int:
+    """Write the surface of now, unless the changelog does not name what was lost."""
+    now = written(surface())
+    before = DATA.read_text(encoding="utf-8") if DATA.exists() else ""
+    fragments = "\n".join(each.read_text(encoding="utf-8") for each in FRAGMENTS.glob("*.md"))
+    if lost := unannounced(before, now, fragments):
+        sys.stdout.write(f"No fragment in {FRAGMENTS.name} names what is gone or changed:\n")
+        sys.stdout.write("\n".join((*lost, "")))
         return 1
-    paths: list[str] = pages if may_break else sorted({*kept["documented"], *pages})
-    data: dict[str, Any] = {"rooms": now, "documented": paths}
-    DATA.write_text(json.dumps(data, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
+    DATA.write_text(now, encoding="utf-8")
     return 0
 
 
 def main(arguments: list[str]) -> int:
-    """Update the data, or print what is not in it."""
+    """Update the data, or print what it would be."""
     logging.disable()
     if "--journals" in arguments:
         from tests.house.scenario_journals import played  # noqa: PLC0415
@@ -500,10 +549,8 @@ def main(arguments: list[str]) -> int:
         keep()
         return 0
     if "--update" in arguments:
-        return update(may_break="--break-promises" in arguments)
-    kept = kept_surface()["rooms"]
-    now = surface(kept)
-    sys.stdout.write("\n".join((*broken_promises(kept, now), *additions(kept, now), "")))
+        return update()
+    sys.stdout.write(written(surface()))
     return 0
 
 

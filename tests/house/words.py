@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import io
-import json
 import re
 import sys
 import tokenize
@@ -20,6 +19,8 @@ from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.house.surface import surface
 
 __all__ = [
     "Module",
@@ -52,9 +53,8 @@ def rules() -> dict[str, Any]:
 @cache
 def promised() -> frozenset[str]:
     """Public names, as `name`, `Class.member` and `callable(parameter)`."""
-    data = json.loads((HERE / "surface.json").read_text(encoding="utf-8"))
     found: set[str] = set()
-    for room, names in data["rooms"].items():
+    for room, names in surface().items():
         found |= set(room.split("."))
         for path, described in names.items():
             name = path.rpartition(".")[2]
