@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from steersman import _json
 from steersman._json import Json, JsonDict
 from steersman.testing.request import ModelRequest
+from steersman.testing.scripted.output import new_id
 from steersman.testing.scripted.queue import Prompt
 
 __all__ = ["CONTINUE", "Conversation", "History", "Memory"]
@@ -22,11 +24,18 @@ class History:
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
         self._messages: list[JsonDict] = []
+        self.lines: list[bytes] = []
+        """What the CLI would have in its own file, as far as a resume depends on it."""
+        self.deferred: JsonDict | None = None
+        """The call that a hook has deferred, until it has a result: id, name and input."""
+        self._last: str | None = None
 
-    def add_prompt(self, content: Json) -> None:
-        """Add a prompt of the user."""
+    def add_prompt(self, content: Json, uuid: str | None = None) -> None:
+        """Add a prompt of the user; without a `uuid` it is a note of the CLI."""
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
         self._add("user", blocks)
+        message = {"role": "user", "content": blocks}
+        self._write("user", uuid, isMeta=uuid is None, message=message)
 
     def add_context(self, text: str) -> None:
         """Add a prompt that wants no answer: it becomes the beginning of the next prompt."""
@@ -49,10 +58,30 @@ class History:
     def add_answer(self, blocks: Sequence[JsonDict]) -> None:
         """Add an answer of the model."""
         self._add("assistant", blocks)
+        if blocks:
+            calls = any(each["type"] == "tool_use" for each in blocks)
+            reason = "tool_use" if calls else "end_turn"
+            message = {"id": new_id("msg"), "role": "assistant", "content": list(blocks)}
+            self._write("assistant", message={**message, "stop_reason": reason})
 
     def add_results(self, blocks: Sequence[JsonDict]) -> None:
         """Add the results of tool calls."""
         self._add("user", blocks)
+        if blocks:
+            self._write("user", message={"role": "user", "content": list(blocks)})
+        if self.deferred is not None:
+            answered = {each.get("tool_use_id") for each in blocks}
+            self.deferred = None if self.deferred["id"] in answered else self.deferred
+
+    def add_deferred(self, call: JsonDict) -> None:
+        """Note that a hook has deferred a call."""
+        self.deferred = call
+        attachment = {
+            "type": "hook_deferred_tool",
+            "toolUseID": call["id"],
+            "toolName": call["name"],
+        }
+        self._write("attachment", attachment=attachment)
 
     def request(self, model: str, tools: Iterable[str]) -> ModelRequest:
         """Return the next request to the model."""
@@ -67,6 +96,11 @@ class History:
                 "stream": True,
             }
         )
+
+    def _write(self, kind: str, uuid: str | None = None, **fields: Json) -> None:
+        entry = {"type": kind, "uuid": uuid or new_id(), "parentUuid": self._last, **fields}
+        self._last = entry["uuid"]
+        self.lines.append(_json.dumps(entry))
 
     def _add(self, role: str, blocks: Sequence[JsonDict]) -> None:
         if not blocks:
@@ -99,7 +133,7 @@ class Conversation:
     def resume(self) -> list[Prompt]:
         """Prepare for another process; return the prompt that resumes a lost turn, if any."""
         self.known |= self._taken
-        uuids = [each.uuid for each in self._open if each.should_query]
+        uuids = [each.uuid for each in self._open if each.should_query and each.uuid is not None]
         self._open = []
         # The result of the resumed turn names the first prompt only.
         return [Prompt(CONTINUE, uuids[0])] if uuids else []
@@ -110,6 +144,11 @@ class Memory:
 
     def __init__(self) -> None:
         self._conversations: dict[str, Conversation] = {}
+
+    def lines(self, session_id: str) -> list[bytes] | None:
+        """Return the file of a conversation, as it were; None if there is none."""
+        found = self._conversations.get(session_id)
+        return None if found is None or not found.history.lines else [*found.history.lines]
 
     def open(self, session_id: str, *, resumes: bool) -> Conversation:
         """Return the conversation to resume, or a new one if the id is unknown or not resumed."""

@@ -31,7 +31,7 @@ from steersman.testing.scripted.queue import PRIORITIES, Prompt, PromptQueue
 from steersman.testing.scripted.results import Results
 from steersman.testing.scripted.stage import Stage, StartPhase
 from steersman.testing.scripted.tasks import Tasks
-from steersman.testing.scripted.tools import ToolRunner
+from steersman.testing.scripted.tools import ToolCall, ToolRunner
 from steersman.testing.scripted.turn import Shared
 from steersman.testing.scripted.turn_loop import TurnLoop
 from steersman.testing.scripted.usage import Model, UsageTracker, resolve_model
@@ -135,6 +135,7 @@ class ScriptedProcess:
         self._results = Results(output)
         conversation = self._stage.memory.open(settings.session_id, resumes=settings.resumes)
         self._unfinished = conversation.resume() if settings.resumes else []
+        self._deferred = conversation.history.deferred if settings.resumes else None
         shared = Shared(
             stage=self._stage,
             output=output,
@@ -241,7 +242,10 @@ class ScriptedProcess:
     def _resume_turn(self) -> None:
         """Resume the turn during which another process was lost."""
         prompts, self._unfinished = self._unfinished, []
-        if prompts and self._output.settings.reruns:
+        deferred, self._deferred = self._deferred, None
+        if deferred is not None:
+            self._turns.resume_deferred(ToolCall(**deferred))
+        elif prompts and self._output.settings.reruns:
             self._turns.resume_turn(prompts)
 
     def _on_response(self, frame: JsonDict, line: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import asdict
 from typing import Any
 
 from steersman.testing.request import ModelRequest
@@ -48,6 +49,12 @@ class Round:
         )
         return answer
 
+    async def repeat(self, call: ToolCall) -> None:
+        """Run a call of an earlier process, which was deferred."""
+        self._open[call.id] = call
+        await self._run(call)
+        self._history.add_results(self._results)
+
     def take_block(self, block: Block) -> Frame:
         """Start the tool that a finished block calls; return the fields for the block's message."""
         if block["type"] != "tool_use":
@@ -78,6 +85,7 @@ class Round:
         self.outcomes.append(outcome)
         if outcome.is_deferred:
             self.deferred = self._open.pop(call.id)
+            self._history.add_deferred(asdict(call))
         else:
             self._send_result(call, outcome)
 

@@ -16,7 +16,7 @@ from steersman.testing.scripted.reply import ApiFailure, Block, ModelAnswer, Rep
 from steersman.testing.scripted.results import Ending, Results
 from steersman.testing.scripted.round import Round
 from steersman.testing.scripted.stage import Stage
-from steersman.testing.scripted.tools import ToolRunner
+from steersman.testing.scripted.tools import ToolCall, ToolRunner
 from steersman.testing.scripted.usage import Model, UsageTracker, shown_model
 
 __all__ = ["Shared", "Turn"]
@@ -122,7 +122,25 @@ class Turn:
             self._replay()
             self._ending.skip_model("")
             return
-        self._history.add_prompt(self._content)
+        self._history.add_prompt(self._content, self.prompts[-1].uuid)
+        await self._converse()
+
+    async def play_deferred(self, call: ToolCall) -> None:
+        """Ask about a call that was deferred in an earlier process, and continue its turn."""
+        for task in self._ready:
+            await asyncio.wait([task])
+        self._open()
+        self._is_replayed = True
+        self._round = self._new_round()
+        await self._round.repeat(call)
+        if self._round.deferred is not None:
+            # As the stock CLI: a deferral of a resumed call has no `terminal_reason`.
+            self._ending.defer_again(asdict(call))
+            return
+        if any(each.interrupts_turn for each in self._round.outcomes):
+            self._note(INTERRUPTED_IN_TOOL)
+            self._ending.interrupt("aborted_tools", "tool_use")
+            return
         await self._converse()
 
     def abort(self) -> None:

@@ -7,11 +7,12 @@ import functools
 from collections.abc import Callable, Sequence
 
 from steersman._json import JsonDict
-from steersman.testing.scripted.conversation import Conversation
+from steersman.testing.scripted.conversation import CONTINUE, Conversation
 from steersman.testing.scripted.host import Host
 from steersman.testing.scripted.output import new_id
 from steersman.testing.scripted.queue import Prompt
 from steersman.testing.scripted.tasks import Tasks
+from steersman.testing.scripted.tools import ToolCall
 from steersman.testing.scripted.turn import Shared, Turn
 
 __all__ = ["TurnLoop"]
@@ -68,6 +69,18 @@ class TurnLoop:
         self._output.state("running")
         self._output.lifecycle(new_id(), "started")
         self._play_next(prompts)
+
+    def resume_deferred(self, call: ToolCall) -> None:
+        """Continue a turn in which a call was deferred, under a uuid that no host knows."""
+        self._output.state("running")
+        self._output.lifecycle(new_id(), "started")
+        turn = self._turn = Turn(self._shared, [Prompt(CONTINUE)], self._ready)
+        self._playing = self._tasks.start(self._play_deferred(turn, call))
+        self._playing.add_done_callback(functools.partial(self._ended, turn))
+
+    async def _play_deferred(self, turn: Turn, call: ToolCall) -> None:
+        await turn.play_deferred(call)
+        self._finish(turn)
 
     def interrupt(self, *, cancel_queued: bool) -> JsonDict:
         """Stop the current turn and return the receipt; the result is written later."""

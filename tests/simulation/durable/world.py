@@ -1,0 +1,262 @@
+"""The world of one run: a clock, a database file, a CLI that survives its hosts, and its processes.
+
+A host that is killed is cut off: its store answers no more, its CLI is killed, and nothing that its
+objects still do has an effect. So no code of a host needs to know that it is simulated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from steersman.errors import StoreError
+from steersman.inbox.keeper import AskKeeper, _Run
+from steersman.inbox.rows import AskRows
+from steersman.inbox.stored import StoredInbox
+from steersman.ports import Channel, Launch, Receiver
+from steersman.stores.ask_table import AskTable
+from steersman.stores.databases import Run
+from steersman.stores.sqlite_asks import _SqliteAsks
+from steersman.stores.sqlite_database import SqliteDatabase
+from steersman.testing.faults import VirtualClockLoop
+from steersman.testing.request import ModelRequest
+from steersman.testing.script import Script, Step, call, say, stall
+from steersman.testing.scripted.cli import ScriptedCLI
+
+__all__ = ["HOST", "Event", "Process", "SimLoop", "World"]
+
+T = TypeVar("T")
+
+EPOCH = 1_000_000_000.0
+HOST: ContextVar[Process | None] = ContextVar("HOST", default=None)
+"""The process that a tool of the CLI runs for."""
+
+
+class SimLoop(VirtualClockLoop):
+    """A virtual clock, and threads whose work takes no time."""
+
+    def _jump(self, seconds: float | None) -> None:
+        # A wait that is too short to move the clock would never end.
+        super()._jump(None if seconds is None else max(seconds, 1e-6))
+
+    def run_in_executor(  # type: ignore[override]
+        self, _executor: Executor | None, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        done: asyncio.Future[T] = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except BaseException as error:  # noqa: BLE001 - as a thread would pass it on
+            done.set_exception(error)
+        return done
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened outside of the hosts, or to one of them."""
+
+    at: float
+    who: str
+    what: str
+    about: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.at:9.3f} {self.who:8} {self.what} {self.about}"
+
+
+@dataclass
+class World:
+    """What outlives every host."""
+
+    path: Path
+    dice: random.Random
+    think: float
+    """Seconds that the model thinks before it makes its call."""
+    work: float
+    """Seconds that the tool runs."""
+    calls: int = 1
+    """How many calls the turn makes, one after the other."""
+    log: list[Event] = field(default_factory=list[Event])
+    cli: ScriptedCLI = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cli = ScriptedCLI(_Model(self._step), tools={"Bash": self._pay})
+
+    @property
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def clock(self) -> float:
+        return EPOCH + self.now
+
+    def note(self, who: str, what: str, about: str = "") -> None:
+        self.log.append(Event(self.now, who, what, about))
+
+    def transcript(self, session_id: str) -> list[bytes] | None:
+        return self.cli.stage.memory.lines(session_id)
+
+    # The model, which remembers only what is in its conversation
+
+    def _step(self, request: ModelRequest) -> Step:
+        whole = str(request.body["messages"])
+        paid = whole.count("'receipt for")
+        if "not this one" in whole:
+            return say("denied")
+        if paid >= self.calls:
+            return say("paid")
+        return stall(self.think) + call("Bash", command=f"pay {paid + 1}")
+
+    async def _pay(self, given: Any) -> str:
+        host, command = HOST.get(), str(given["command"])
+        name = host.name if host else "?"
+        self.note(name, "tool begins", command)
+        try:
+            await asyncio.sleep(self.work)
+        except asyncio.CancelledError:
+            how = "by the kill" if host is not None and host.is_dead else "by the leave"
+            self.note(name, "tool killed", f"{command} {how}")
+            raise
+        self.note(name, "tool ends", command)
+        return f"receipt for {command}"
+
+
+class _Model(Script):
+    def __init__(self, step: Callable[[ModelRequest], Step]) -> None:
+        super().__init__()
+        self._step = step
+
+    def answer(self, request: ModelRequest) -> Step:
+        return self._step(request)
+
+
+class Process:
+    """A process with a store of its own: a host, or somebody who answers."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        self.is_dead = False
+        self.died = asyncio.Event()
+        self.away_until = 0.0
+        """Until when the store cannot be reached from here."""
+        self.dies_at_call: int | None = None
+        """The number of the store's call at which the process is killed; odd ones are before it."""
+        self.store_calls = 0
+        self._channels: list[Channel] = []
+        self.keeper = _LoopKeeper(self._rows)
+        self.inbox = StoredInbox(self.keeper)
+
+    def _rows(self) -> AskRows:
+        database = _SqliteAsks(SqliteDatabase(self.world.path, 5.0), self.world.clock)
+        return AskTable(_Cable(self, database))
+
+    def kill(self) -> None:
+        """End it at once: the guard kills its CLI, and its lease stays."""
+        if self.is_dead:
+            return
+        self.is_dead = True
+        self.died.set()
+        self.world.note(self.name, "is killed")
+        for channel in self._channels:
+            channel.kill()
+
+    async def step(self) -> None:
+        """Pass one end of a call to the store."""
+        self.store_calls += 1
+        if self.store_calls == self.dies_at_call:
+            self.kill()
+        while True:
+            if self.is_dead:
+                await asyncio.get_running_loop().create_future()
+            await asyncio.sleep(self.world.dice.choice((0.0, 0.0, 0.001, 0.004, 0.02)))
+            if not self.is_dead:
+                return
+
+    # A transport
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        if self.is_dead:
+            await asyncio.get_running_loop().create_future()
+        HOST.set(self)
+        channel = await self.world.cli.open(launch, _Ear(self, receiver))
+        self._channels.append(channel)
+        return channel
+
+
+class _Ear:
+    """Hears nothing any more when its process is dead."""
+
+    def __init__(self, process: Process, inner: Receiver) -> None:
+        self._process, self._inner = process, inner
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if not callable(found):
+            return found
+        return lambda *args, **kw: None if self._process.is_dead else found(*args, **kw)
+
+
+class _Cable:
+    """The way from one process to the database."""
+
+    def __init__(self, process: Process, inner: _SqliteAsks) -> None:
+        self._process, self._inner = process, inner
+
+    async def read(self, work: Callable[[Run], Awaitable[T]]) -> T:
+        return await self._pass(lambda: self._inner.read(work))
+
+    async def write(self, work: Callable[[Run], Awaitable[T]], *, is_vital: bool) -> T:
+        return await self._pass(lambda: self._inner.write(work, is_vital=is_vital))
+
+    async def _pass(self, call: Callable[[], Awaitable[T]]) -> T:
+        process = self._process
+        if process.world.now < process.away_until:
+            raise StoreError("the store is away")
+        await process.step()
+        done = await call()
+        await process.step()
+        return done
+
+    async def next_change(self, run: Run, *also: str) -> int:
+        return await self._inner.next_change(run, *also)
+
+    @property
+    def returns_rows(self) -> bool:
+        return self._inner.returns_rows
+
+    async def signal(self, changed: Callable[[], None]) -> None:
+        await self._inner.signal(changed)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _LoopKeeper(AskKeeper):
+    """As in a thread, but in the loop of the run."""
+
+    def _do(self, job: Callable[[_Run], None], *, starts: bool = True) -> None:
+        if self._run is None and starts:
+            self._run = _LoopRun(self._make_rows(), self._ended)
+            self._run.start()
+        if self._run is not None:
+            self._run.put(job)
+
+
+class _LoopRun(_Run):
+    def __init__(self, rows: AskRows, ended: Callable[[_Run], bool]) -> None:
+        super().__init__(rows, ended)
+        self._loop.close()
+        self._loop = asyncio.get_running_loop()
+
+    def start(self) -> None:
+        self._task = asyncio.ensure_future(self._live())
+
+    async def _live(self) -> None:
+        try:
+            await self._main()
+        finally:
+            self.done.set_result(None)
