@@ -58,8 +58,9 @@ class Parking:
     # Beginning
 
     def close(self) -> None:
-        """Begin to close the session. It is parked if durable asks wait."""
-        if self._task is None and self.is_durable and self._is_waiting and not self._has_ended:
+        """Begin to close the session. It is parked if turns are left, or durable asks wait."""
+        has_work = self.is_durable and (self._has_turns or self._is_waiting)
+        if self._task is None and has_work and not self._has_ended:
             self.begin(PARKING)
         elif self._task is None:
             self._lifecycle.close()
@@ -133,6 +134,12 @@ class Parking:
         holding = self._parts.responder.holding
         is_held = holding is not None and bool(holding.calls)
         return bool(self._asks) or is_held or self._is_resuming
+
+    @property
+    def _has_turns(self) -> bool:
+        """Whether turns are left that have rows, so that the next session can continue them."""
+        prompts = self._parts.prompts
+        return self._parts.turns.work is not None and (prompts.is_busy or bool(prompts.queued))
 
     @property
     def _is_resuming(self) -> bool:
