@@ -52,6 +52,8 @@ class Parking:
         self._alarm: asyncio.TimerHandle | None = None
         self._seen: tuple[object, float] | None = None
         """What the session waited for at the last look, and since when."""
+        self._let_finish: set[str] = set()
+        """The calls that ran when the parking began, and were given time to finish."""
         self.waits_for: tuple[str, ...] = ()
         """The ids of the asks that wait, once the session was parked."""
 
@@ -276,15 +278,20 @@ class Parking:
         return True
 
     async def _finish_work(self, asks: list[Ask], mine: asyncio.Task[object] | None) -> None:
-        """Let hooks and tools that run finish, within `Park.grace` seconds."""
+        """Let hooks and tools that run finish, within `Park.grace` seconds.
+
+        Also without asks: the answer to the last one may have come with the parking, and is used.
+        """
         if self._parts.gate.has_stopped_tree:
             return
+        running = self._parts.prompts.totals.calls.running
+        self._let_finish |= {each.tool_use_id for each in running if not each.parent_tool_use_id}
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._parts.options.park.grace):
                 while True:
                     if tasks := self._own_tasks(mine):
                         await asyncio.wait(tasks)
-                    elif asks and self._has_other_calls(asks):
+                    elif self._has_other_calls([*asks, *self._asks]):
                         await asyncio.sleep(POLL)
                     else:
                         return
@@ -312,10 +319,15 @@ class Parking:
         self.waits_for = tuple(found)
 
     async def _wait_for_file(self) -> None:
-        """Return once the running calls of the main agent are in the CLI's own file."""
+        """Return once the running calls of the main agent are in the CLI's own file.
+
+        So are the results of those that finished meanwhile: without its result a call runs again.
+        """
         parts = self._parts
         running = parts.prompts.totals.calls.running
         wanted = [each.tool_use_id.encode() for each in running if not each.parent_tool_use_id]
+        finished = self._let_finish - {each.tool_use_id for each in running}
+        wanted += [b'"tool_use_id":"%b"' % each.encode() for each in finished]
         place, cli = parts.slot.place, parts.slot.running
         if not wanted or place is None or parts.gate.has_stopped_tree:
             return
