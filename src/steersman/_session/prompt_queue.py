@@ -42,7 +42,7 @@ from steersman.transcripts import (
     was_folded,
 )
 
-__all__ = ["PromptQueue"]
+__all__ = ["PromptQueue", "continuations"]
 
 DEFERRED = "tool_deferred"
 """The CLI's word for a turn that ended because a hook of ours deferred a call."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, cast
 
 from steersman._session.continuation import continuation
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.parts import Parts
+from steersman._session.prompt_queue import continuations
 from steersman._session.reading import SessionReaders
 from steersman._session.turn import SentPrompt, Turn, When
 from steersman._uuids import new_uuid, uuid_of
@@ -16,7 +18,7 @@ from steersman.errors import ChannelClosed, KeyTaken, UsageError
 from steersman.journal import Move
 from steersman.options import checks
 from steersman.ports import StoredTurn
-from steersman.transcripts.lookup import deferred_tool
+from steersman.transcripts.lookup import deferred_tool, has_prompt
 
 __all__ = ["Checkpoint", "KnownTurns", "PromptCount", "PromptSender"]
 
@@ -118,12 +120,21 @@ class PromptSender:
         self.known.add(prompt.turn)
         if is_resumed:
             self._parts.prompts.adopt(prompt)
+            self._resume_calls()
         else:
             self._parts.prompts.submit(prompt)
         if self._parts.responder.holding is not None:
             self._parts.responder.holding.prompt_sent()
         self._parts.status.move(Move.BEGIN)
         return prompt.turn
+
+    def _resume_calls(self) -> None:
+        """Count the calls of an earlier CLI as running: no message of this one begins them."""
+        parts, holding = self._parts, self._parts.responder.holding
+        assert holding is not None
+        for each in holding.requests:
+            given = each.tool_use_id or "", each.tool_name, each.input
+            parts.prompts.totals.calls.resume(*given, parts.journal.clock())
 
     # Turns that a store keeps
 
@@ -155,7 +166,10 @@ class PromptSender:
         place = parts.slot.place
         if holding is None or place is None or parts.prompts.is_busy or self.count.is_any:
             return False
-        tool = deferred_tool(parts.setup.transcript(place) or (), uuid)
+        lines = parts.setup.transcript(place) or ()
+        # A turn that was continued before goes on under the uuids of its continuations.
+        stored = takewhile(lambda each: has_prompt(lines, each), continuations(uuid))
+        tool = deferred_tool(lines, uuid, *stored)
         if tool is None or not holding.applies_to(tool):
             return False
         return await holding.has_resumed(RESUMING) and not parts.prompts.is_busy

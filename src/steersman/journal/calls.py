@@ -92,6 +92,15 @@ class ToolCallTracker:
         found = [*self._finished.values(), *self._running.values()]
         return tuple(sorted(found, key=lambda call: call.started))
 
+    def resume(self, tool_use_id: str, name: str, given: JsonObject, at: float) -> None:
+        """Record a call of an earlier CLI that this one runs: no message here begins it."""
+        if tool_use_id not in self._running and tool_use_id not in self._finished:
+            self._count += 1
+            self._running[tool_use_id] = ToolCallRecord(
+                tool_use_id=tool_use_id, name=name, server=server_of(name), input=given, started=at
+            )
+            self._weights[tool_use_id] = 0
+
     def record(self, message: Message, at: float) -> list[ToolCallRecord]:
         """Return the calls that begin or end with `message`."""
         if isinstance(message, Assistant):

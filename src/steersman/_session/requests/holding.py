@@ -105,6 +105,11 @@ class HoldingHook:
         """The ids of the calls that are held now, also of one that waits for a prompt."""
         return tuple(self._held)
 
+    @property
+    def requests(self) -> tuple[CanUseTool, ...]:
+        """What is known of the calls that are held now."""
+        return tuple(each.request for each in self._held.values())
+
     def let_go(self) -> None:
         """Use no more answers: the asks stay for the next process. The calls stay held."""
         for each in self._held.values():
