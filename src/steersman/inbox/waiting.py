@@ -184,6 +184,9 @@ class WaitingAsks:
     async def _store(self, waiting: Waiting) -> None:
         if waiting.is_closed and not waiting.was_tried and not waiting.may_return:
             return
+        if not waiting.is_owner():
+            # The conversation has another owner, whose CLI asks by itself.
+            return
         waiting.was_tried = True
         row = await self._rows.open(waiting.ask, waiting.expires_after, self._waiting.keys())
         waiting.number = row.number
