@@ -61,7 +61,8 @@ ADD_TURN = (
 )
 REOPEN = (
     "UPDATE steersman_turns SET state = 'open', outcome = '', ended_by = '', ended_at = NULL,"
-    " last_change = ? WHERE session = ? AND uuid = ? AND state = 'parked' AND version <= 1"
+    " last_change = ? WHERE session = ? AND uuid = ? AND version <= 1"
+    " AND (state = 'parked' OR (state = 'settled' AND outcome = 'cancelled'))"
 )
 SETTLE = (
     "UPDATE steersman_turns SET state = ?, outcome = ?, ended_by = ?, ended_at = :now,"
