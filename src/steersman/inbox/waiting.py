@@ -270,7 +270,10 @@ class WaitingAsks:
         if row.can_be_used or row.used_mark == waiting.mark:
             row = await self._rows.use(row.number, waiting.mark)
             self._look_at(row)
-        del self._waiting[row.number]
+        # `let_go` may have come while the store was at work.
+        self._waiting.pop(row.number, None)
+        if row.used_mark != waiting.mark and waiting.is_closed:
+            return
         if row.used_mark != waiting.mark:
             # Closed, or used by another session. This request still waits: it gets another row.
             waiting.number, waiting.mark = None, _mark()
