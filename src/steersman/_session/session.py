@@ -168,8 +168,8 @@ class Session:
         """End the session, and wait until the CLI's process tree has exited.
 
         The end begins at the call, not at the first await, so that cancelling the wait does not
-        keep the CLI alive. May be called any number of times. `abandon()` does not wait. If asks
-        wait in a store, the session is parked: `park()`.
+        keep the CLI alive. May be called any number of times. `abandon()` does not wait. With an
+        inbox in a store, turns that are left are parked: `park()`.
         """
         if not self._parts.slot.home.is_here:
             return self._close_in_its_loop()

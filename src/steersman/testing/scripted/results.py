@@ -113,9 +113,7 @@ class Ending:
     def defer_again(self, call: Frame) -> None:
         """End a turn in which a call is deferred that an earlier process had deferred."""
         usual = {"is_error": False, "api_error_status": None, "result": ""}
-        self._send(
-            "success", {**usual, "stop_reason": "tool_deferred", "deferred_tool_use": call}
-        )
+        self._send("success", {**usual, "stop_reason": "tool_deferred", "deferred_tool_use": call})
 
     def skip_model(self, text: str) -> None:
         """End a turn without a request to the model."""
