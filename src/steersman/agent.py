@@ -6,8 +6,8 @@ cheap, and no session waits for an import.
 
 from __future__ import annotations
 
-import asyncio
 import time
+import warnings
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
@@ -231,7 +231,8 @@ class Agent:
     ) -> Query:
         """Send one prompt, or a stream of prompts, and return the messages for `async for`.
 
-        The session is closed with the last message, and also if the loop is left earlier.
+        The session is closed with the last message. If the loop may be left earlier, use
+        `async with agent.query(...) as messages`. Raises `TurnFailed` if a prompt is not answered.
         """
         if not isinstance(prompt, AsyncIterable):
             prompt_content(prompt)
@@ -405,52 +406,57 @@ class Opening(Coroutine[Any, Any, "Session"]):
 class Query(AsyncIterator["Message"]):
     """The messages of one prompt, or of a stream of prompts, for `async for`.
 
-    Closes its session after the last message, after an error, and when it is garbage collected.
+    Closes its session after the last message and after an error. If the loop may be left earlier,
+    use `async with agent.query(...) as messages`, or `aclose()`: until then the CLI runs. A query
+    that nothing refers to is closed too, with a `ResourceWarning`, as a file is. If a prompt is not
+    answered, because the CLI is lost for good, it raises what `run()` raises.
     """
 
     def __init__(self, session: Session, prompt: Prompt | AsyncIterable[Prompt]) -> None:
+        # Imported by the first agent.
+        from steersman._session.query_prompts import QueryPrompts  # noqa: PLC0415
+
         self.session = session
         self._prompt = prompt
+        self._prompts = QueryPrompts(session)
         self._messages: AsyncIterator[Message] | None = None
-        self._feeding: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     def __aiter__(self) -> Query:
         return self
 
     async def __anext__(self) -> Message:
-        try:
-            if self._messages is None:
-                await self.session.start()
-                self._messages = await self._begin()
-            return await anext(self._messages)
-        except BaseException:
-            # The end, an error or a cancellation: no message follows.
+        if not self._is_closed:
+            try:
+                message = await self._next()
+            except BaseException:
+                # An error or a cancellation: no message follows.
+                await self.aclose()
+                raise
+            if message is not None:
+                return message
             await self.aclose()
-            raise
+        raise StopAsyncIteration
+
+    async def _next(self) -> Message | None:
+        """Return the next message; None at the end. Raises why a prompt was not answered."""
+        if self._messages is None:
+            await self.session.start()
+            self._messages = await self._begin()
+        message = await anext(self._messages, None)
+        if message is None and not self._is_closed:
+            await self._prompts.raise_loss()
+        return message
 
     async def _begin(self) -> AsyncIterator[Message]:
         if isinstance(self._prompt, AsyncIterable):
-            feeding = self._feed(self._prompt)
-            self._feeding = asyncio.Task(feeding)
-            return self.session.messages()
-        turn = await self.session.send(self._prompt)
-        return turn.messages()
-
-    async def _feed(self, prompts: AsyncIterable[Prompt]) -> None:
-        """Send each prompt of the stream; after the last one, wait until every turn has settled."""
-        try:
-            async for prompt in prompts:
-                prompt_content(prompt)
-                await self.session.send(prompt)
-            await self.session.wait()
-        finally:
-            self.session.abandon()
+            return self._prompts.feed(self._prompt)
+        return await self._prompts.send(self._prompt)
 
     async def aclose(self) -> None:
         """Close the session and wait until its CLI has exited."""
-        feeding, self._feeding = self._feeding, None
-        if feeding is not None and not feeding.done():
-            feeding.cancel()
+        self._is_closed = True
+        feeding = self._prompts.stop()
         await self.session.aclose()
         if feeding is not None and feeding.done() and not feeding.cancelled():
             # A prompt that could not be sent is a mistake of the caller, who gets the error here.
@@ -462,9 +468,9 @@ class Query(AsyncIterator["Message"]):
     async def __aexit__(self, *_error: object) -> None:
         await self.aclose()
 
-    def __del__(self) -> None:
-        # `break` in an `async for` ends here. The CLI is closed, but nothing waits for its exit.
-        self.session.abandon()
+    def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
+        if unclosed := self._prompts.forget():
+            _warn(unclosed, ResourceWarning, source=self)
 
 
 def query(

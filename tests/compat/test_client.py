@@ -96,6 +96,26 @@ async def test_a_loop_that_is_left_early_closes_the_transport() -> None:
     assert transport.calls.count("close") == 1
 
 
+async def test_a_loop_that_is_left_by_break_closes_the_transport_unless_the_iterator_is_kept() -> (
+    None
+):
+    kept, forgotten = Canned(ends=False), Canned(ends=False)
+
+    async with asyncio.timeout(LIMIT):
+        stream = query(prompt="hi", transport=kept)
+        async for _ in stream:
+            break
+        async for _ in query(prompt="hi", transport=forgotten):
+            break
+        while "close" not in forgotten.calls:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+        was_open = "close" not in kept.calls
+        await stream.aclose()  # type: ignore[attr-defined]  # an async generator, as officially
+
+    assert was_open
+    assert kept.calls.count("close") == 1
+
+
 async def test_a_client_answers_prompt_after_prompt() -> None:
     transport = Canned(ends=False)
 

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from steersman import tool
-from steersman.errors import ChannelError, CliExited
+from steersman.agent import Session
+from steersman.errors import ChannelError, CliExited, TurnFailed
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, call, say, stall
@@ -228,10 +229,50 @@ async def test_a_query_that_is_left_early_ends_its_cli(
     )
 
     async with asyncio.timeout(LIMIT):
-        async for _message in agent.query("talk"):
-            break
+        async with agent.query("talk") as messages:
+            async for _message in messages:
+                break
+        left = inhabitants(sandbox.root)
+
+    assert left == {}
+
+
+async def test_a_query_that_is_forgotten_ends_its_cli_with_a_warning(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    agent, _model = scripted(
+        say("a") + call("Bash", command="true"), stall(), allowed_tools=["Bash"]
+    )
+
+    async with asyncio.timeout(LIMIT):
+        holder = [agent.query("talk")]
+        await anext(holder[0])
+        with pytest.warns(ResourceWarning, match="unclosed Query"):
+            holder.clear()
         left = await vanished(sandbox.root, within=3)
 
+    assert left == {}
+
+
+async def test_a_query_whose_cli_is_killed_for_good_raises_what_run_raises(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    agent, _model = scripted(say("half") + stall(), revive=False)
+
+    async def kill(session: Session) -> None:
+        await until(lambda: session.state == "running")
+        assert session.pid is not None
+        os.kill(session.pid, signal.SIGKILL)
+
+    async with asyncio.timeout(LIMIT):
+        query = agent.query("talk")
+        killing = asyncio.create_task(kill(query.session))
+        with pytest.raises(TurnFailed) as failed:
+            _ = [message async for message in query]
+        await killing
+        left = inhabitants(sandbox.root)
+
+    assert isinstance(failed.value.__cause__, CliExited)
     assert left == {}
 
 

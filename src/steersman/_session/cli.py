@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from steersman._session.handshake import Handshake
@@ -70,8 +71,15 @@ class HomeLoop:
         """Call `function` here, or from another thread soon in the home; not in a closed loop."""
         if self._loop is None or self.is_here:
             function()
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(function)
+        else:
+            self.post(function)
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Call `function` soon in the home, from whatever thread; not in a closed loop."""
+        if self._loop is not None:
+            with suppress(RuntimeError):
+                # The loop is closed.
+                self._loop.call_soon_threadsafe(function)
 
 
 @dataclass(frozen=True, slots=True)

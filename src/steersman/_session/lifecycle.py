@@ -87,6 +87,12 @@ class Lifecycle:
         return self._parts.status.phase.is_over and has_notified
 
     @property
+    def is_open(self) -> bool:
+        """Whether the session has a CLI that nothing has begun to close."""
+        phase, cli = self._parts.status.phase, self._parts.slot.running
+        return cli is not None and self._ending is None and not phase.is_over
+
+    @property
     def is_restarting(self) -> bool:
         """Whether a lost CLI is being replaced."""
         return self._restarting is not None and not self._restarting.done()

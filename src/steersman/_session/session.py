@@ -640,6 +640,24 @@ async def start_ahead(session: Session) -> Session:
     return session
 
 
+def close_soon(session: Session, first: Callable[[], object] = lambda: None) -> bool:
+    """Close a session that is open, soon and in its loop, and call `first` there before that.
+
+    Returns whether it was open. For finalizers: the garbage collector calls them in any thread, and
+    in the loop also in the middle of a step of the session itself.
+    """
+    lifecycle = session._lifecycle  # pyright: ignore[reportPrivateUsage]
+    if not lifecycle.is_open:
+        return False
+
+    def close() -> None:
+        first()
+        session.abandon()
+
+    session._parts.slot.home.post(close)  # pyright: ignore[reportPrivateUsage]
+    return True
+
+
 def completed(result: TurnResult) -> TurnResult:
     """Return the result of a turn. Raises `TurnFailed` if the turn did not complete."""
     if result.outcome != "completed":

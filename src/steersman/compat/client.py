@@ -41,8 +41,9 @@ async def query(
 ) -> AsyncIterator[Message]:
     """Send one prompt, or a stream of prompts, and iterate over the messages.
 
-    The session is closed with the last message, and also if the loop is left earlier. Raises
-    `ResultError` behind an error result.
+    The session is closed with the last message. If the loop is left earlier, it is closed when
+    nothing refers to the iterator any more, or by its `aclose()`. Raises `ResultError` behind an
+    error result.
     """
     _check_prompt(prompt)
     runtime = current_runtime()

@@ -121,7 +121,8 @@ class Agent:
     ) -> Query:
         """Send one prompt, or a stream of prompts, and return the messages for `for`.
 
-        The session is closed with the last message, and also if the loop is left earlier.
+        The session is closed with the last message. If the loop may be left earlier, use
+        `with agent.query(...) as messages`. Raises `TurnFailed` if a prompt is not answered.
         """
         if not isinstance(prompt, Iterator):
             prompt_content(prompt)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Self
 
 from steersman._portal.portal import shared_portal
-from steersman._prompt_content import Prompt, prompt_content
+from steersman._prompt_content import Prompt
+from steersman._session.query_prompts import QueryPrompts
 from steersman.agent import Session as AsyncSession
 from steersman.messages import Message
+from steersman.sync.items import Items
 from steersman.sync.session import Session
 from steersman.tools._run.threads import run_in_thread
 
@@ -19,7 +21,10 @@ __all__ = ["Query"]
 class Query(Iterator[Message]):
     """The messages of one prompt, or of a stream of prompts, for `for`.
 
-    Closes its session after the last message, after an error, and when it is garbage collected.
+    Closes its session after the last message and after an error. If the loop may be left earlier,
+    use `with agent.query(...) as messages`, or `close()`: until then the CLI runs. A query that
+    nothing refers to is closed too, with a `ResourceWarning`, as a file is. If a prompt is not
+    answered, because the CLI is lost for good, it raises what `run()` raises.
     """
 
     def __init__(
@@ -27,35 +32,46 @@ class Query(Iterator[Message]):
     ) -> None:
         """Send `prompt` to `session`, which wraps `running`."""
         self.session = session
-        self._running = running
         self._portal = shared_portal()
         self._prompt = prompt
+        self._prompts = QueryPrompts(running)
         self._messages: Iterator[Message] | None = None
-        self._feeding: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     def __next__(self) -> Message:
-        try:
-            if self._messages is None:
-                self.session.start()
-                self._messages = self._begin()
-            return next(self._messages)
-        except BaseException:
-            # The end, an error or ctrl-c: no message follows.
+        if not self._is_closed:
+            try:
+                message = self._next()
+            except BaseException:
+                # An error or ctrl-c: no message follows.
+                self.close()
+                raise
+            if message is not None:
+                return message
             self.close()
-            raise
+        raise StopIteration
+
+    def _next(self) -> Message | None:
+        """Return the next message; None at the end. Raises why a prompt was not answered."""
+        if self._messages is None:
+            self.session.start()
+            self._messages = self._begin()
+        message = next(self._messages, None)
+        if message is None and not self._is_closed:
+            self._portal.call(self._prompts.raise_loss)
+        return message
 
     def _begin(self) -> Iterator[Message]:
-        if not isinstance(self._prompt, Iterator):
-            return self.session.send(self._prompt).messages()
-        feeding = _feed(self._running, self._prompt)
-        self._feeding = self._portal.do(asyncio.Task, feeding)
-        return self.session.messages()
+        prompts, prompt = self._prompts, self._prompt
+        if isinstance(prompt, Iterator):
+            return Items(self._portal, lambda: prompts.feed(_in_threads(prompt)))
+        sent = self._portal.call(prompts.send, prompt)
+        return Items(self._portal, lambda: sent)
 
     def close(self) -> None:
         """Close the session and wait until its CLI has exited."""
-        feeding, self._feeding = self._feeding, None
-        if feeding is not None:
-            self._portal.do(feeding.cancel)
+        self._is_closed = True
+        feeding = None if self._portal.thread.is_closed else self._portal.do(self._prompts.stop)
         self.session.close()
         if feeding is not None and feeding.done() and not feeding.cancelled():
             # A prompt that could not be sent is a mistake of the caller, who gets the error here.
@@ -67,19 +83,15 @@ class Query(Iterator[Message]):
     def __exit__(self, *_error: object) -> None:
         self.close()
 
+    def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
+        if unclosed := self._prompts.forget():
+            _warn(unclosed, ResourceWarning, source=self)
 
-async def _feed(session: AsyncSession, prompts: Iterator[Prompt]) -> None:
-    """Send each prompt of the stream; after the last one, wait until every turn has settled.
 
-    Refers only to the running session, so that a query which is no longer read can be freed.
-    """
-    try:
-        while prompt := await run_in_thread(_next_of, prompts):
-            prompt_content(prompt[0])
-            await session.send(prompt[0])
-        await session.wait()
-    finally:
-        session.abandon()
+async def _in_threads(prompts: Iterator[Prompt]) -> AsyncIterator[Prompt]:
+    """Yield each prompt; an iterator that blocks does not block the event loop."""
+    while prompt := await run_in_thread(_next_of, prompts):
+        yield prompt[0]
 
 
 def _next_of(prompts: Iterator[Prompt]) -> tuple[Prompt] | None:

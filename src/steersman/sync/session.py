@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 from weakref import WeakValueDictionary
 
 from steersman._portal.portal import shared_portal
-from steersman._session.session import completed
+from steersman._session.session import close_soon, completed
 from steersman.agent import Checkpoint, Decorator, EventName, Prompt, Remove, When
 from steersman.agent import Session as AsyncSession
 from steersman.agent import Turn as AsyncTurn
@@ -69,9 +69,9 @@ class Session:
         """The MCP servers of the running session."""
 
     def __del__(self) -> None:
-        # Nothing waits for it here: this may run wherever the garbage collector does.
-        if getattr(self, "_closes", False) and not self._session.phase.is_over:
-            self.abandon()
+        # This may run wherever the garbage collector does, also in the loop of the session.
+        if getattr(self, "_closes", False):
+            close_soon(self._session)
 
     # Start and end
 
