@@ -10,10 +10,14 @@ import pytest
 from steersman import errors
 from steersman.errors import (
     AlreadyAnswered,
+    ApiFailed,
+    AskChanged,
+    AskError,
     AskGone,
     AskNotFound,
     BadOutput,
     ChannelClosed,
+    ChannelError,
     CliExited,
     CliNotExecutable,
     CliNotFound,
@@ -21,6 +25,7 @@ from steersman.errors import (
     Evidence,
     ForbiddenTool,
     KeyTaken,
+    LaunchError,
     LeaseLost,
     LimitReached,
     McpNotReady,
@@ -30,6 +35,7 @@ from steersman.errors import (
     PoisonedJob,
     ProtocolViolation,
     ReaderLagged,
+    RequestError,
     RequestLost,
     RequestRefused,
     RequestTimeout,
@@ -37,14 +43,18 @@ from steersman.errors import (
     SessionInUse,
     SessionNotFound,
     Stalled,
+    StartupError,
     StartupExited,
     StartupTimeout,
     SteersmanError,
     StoreError,
     StoreTooNew,
     ToolExecutionError,
+    TurnError,
     TurnFailed,
+    TurnStopped,
     UsageError,
+    WebError,
     WorkingDirectoryMissing,
 )
 
@@ -74,7 +84,7 @@ EXAMPLES: list[SteersmanError] = [
     Stalled("tool", 12.5, "assistant", evidence=EVIDENCE),
     ProtocolViolation("no"),
     RequestRefused("set_model", "no", "nope"),
-    RequestTimeout("interrupt", "no answer in time"),
+    RequestTimeout("interrupt", "no answer", 60.0),
     RequestLost("interrupt", "gone"),
     TurnFailed("failed", "API Error", text="so far"),
     LimitReached("turn", "cost_usd", 1.5, 1.0),
@@ -91,7 +101,22 @@ EXAMPLES: list[SteersmanError] = [
     StoreError("sessions.db: database is locked", hint="try again"),
     StoreTooNew("sessions.db", 9, 1),
     ReaderLagged(5),
+    ApiFailed("overloaded", status=529),
+    AskChanged("q1", "a", "b"),
+    TurnStopped("max_turns", "too many turns"),
+    WebError(409, "already_answered", "ann was first"),
 ]
+
+ROOTS: list[SteersmanError] = [
+    SteersmanError("no"),
+    LaunchError("no"),
+    StartupError("no"),
+    ChannelError("no"),
+    RequestError("interrupt", "no"),
+    TurnError("no"),
+    AskError("q1", "no"),
+]
+"""Families, which are raised themselves where no class of theirs fits."""
 
 
 def test_every_class_has_a_code_of_its_own() -> None:
@@ -162,13 +187,54 @@ def test_every_class_is_drawn_in_the_tree_and_exported() -> None:
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: error.code)
 def test_an_error_shows_what_happened_what_to_do_and_the_evidence(error: SteersmanError) -> None:
+    shows_hint = "What to do: " in str(error)
     lines = [
         error.what,
-        *([f"What to do: {error.hint}"] if error.hint else []),
+        *([f"What to do: {error.hint}"] if shows_hint else []),
         *([f"[{error.evidence}]"] if error.evidence.phase != "unknown" else []),
     ]
 
     assert str(error) == "\n".join(lines)
+    assert shows_hint or error.hint in (error.advice, f"pass {getattr(error, 'allowed', '')}")
+
+
+def test_a_hint_for_the_case_stands_in_the_text_and_the_advice_of_the_class_does_not() -> None:
+    usual, special = ChannelClosed("closed"), ChannelClosed("closed", hint="look at the disk")
+
+    assert (str(usual), usual.hint) == ("closed", "open another session")
+    assert str(special) == "closed\nWhat to do: look at the disk"
+
+
+@pytest.mark.parametrize("error", [*EXAMPLES, *ROOTS], ids=lambda error: error.code)
+def test_no_error_is_without_a_hint(error: SteersmanError) -> None:
+    assert error.hint
+    assert error.hint[0].islower() or error.hint.startswith("`")
+
+
+def test_the_examples_are_of_every_class() -> None:
+    assert {type(each) for each in (*EXAMPLES, *ROOTS)} == set(CLASSES)
+
+
+def test_a_timeout_has_its_seconds() -> None:
+    error = RequestTimeout("interrupt", "no answer", 2.5)
+
+    assert error.timeout == 2.5
+    assert error.what == "interrupt: no answer within 2.5 s"
+    assert "request_timeout=" in error.hint
+
+
+def test_a_request_that_the_cli_does_not_know_needs_another_cli() -> None:
+    assert "update the CLI" in RequestRefused("x", "what?", "unsupported_request").hint
+    assert "update the CLI" not in RequestRefused("x", "what?", "invalid").hint
+
+
+def test_a_failed_turn_has_the_hint_of_its_cause_once() -> None:
+    cause = CliExited("gone", hint="look at the disk")
+
+    error = TurnFailed("failed", str(cause), hint=cause.hint)
+
+    assert error.hint == "look at the disk"
+    assert str(error).count("look at the disk") == 1
 
 
 def test_the_evidence_is_one_line_of_facts() -> None:
@@ -182,7 +248,7 @@ def test_the_evidence_is_one_line_of_facts() -> None:
     ("error", "base"),
     [
         (UsageError("a", 1, "b"), ValueError),
-        (RequestTimeout("a", "b"), TimeoutError),
+        (RequestTimeout("a", "b", 1.0), TimeoutError),
         (StartupTimeout("a"), TimeoutError),
         (SessionNotFound("a"), LookupError),
     ],

@@ -139,16 +139,18 @@ class SteersmanError(Exception):
     """The root of the tree: catches every error of steersman, and no other."""
 
     code: ClassVar[str] = "steersman"
+    advice: ClassVar[str] = "look at the log of `steersman` for what came before"
+    """The `hint` of an error that is raised without one; not part of the text."""
 
     def __init__(self, what: str, *, hint: str = "", evidence: Evidence | None = None) -> None:
         lines = [what]
-        if hint:
+        if hint and hint not in what:
             lines.append(f"What to do: {hint}")
         if evidence is not None:
             lines.append(f"[{evidence}]")
         super().__init__("\n".join(lines))
         self.what = what
-        self.hint = hint
+        self.hint = hint or self.advice
         self.evidence = evidence or NO_EVIDENCE
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -183,7 +185,9 @@ class UsageError(SteersmanError, ValueError):
     ) -> None:
         """State what was given and what is allowed, or `what` if that does not fit the mistake."""
         what = what or f"got {_shorten(given)}, allowed: {allowed}"
-        super().__init__(f"{argument}: {what}", hint=hint)
+        usual = f"pass {allowed}"
+        super().__init__(f"{argument}: {what}", hint="" if hint == usual else hint)
+        self.hint = hint or usual
         self.argument = argument
         self.given = given
         self.allowed = allowed
@@ -207,6 +211,7 @@ class LaunchError(SteersmanError):
     """The CLI could not be started."""
 
     code = "launch"
+    advice = "run the command by hand to see more"
 
     def __init__(self, what: str, *, hint: str = "", evidence: Evidence | None = None) -> None:
         super().__init__(what, hint=hint, evidence=evidence or Evidence("launch"))
@@ -257,6 +262,7 @@ class StartupError(SteersmanError):
     """The CLI started, but did not become ready."""
 
     code = "startup"
+    advice = "run `steersman doctor`, which starts the CLI step by step"
 
 
 class CliTooOld(StartupError):
@@ -298,18 +304,21 @@ class OptionRefused(StartupError):
     """The CLI refused an option: a flag, a settings file or a permission mode."""
 
     code = "option_refused"
+    advice = "correct or leave out the option that the text names, or update the CLI"
 
 
 class ResumeNotFound(StartupError):
     """There is no conversation with that id to resume."""
 
     code = "resume_not_found"
+    advice = "check the id and cwd=: the CLI keeps conversations per directory"
 
 
 class SessionInUse(StartupError):
     """Another session has the conversation open, or `session_id=` names an existing one."""
 
     code = "session_in_use"
+    advice = "close the other session, or pass wait="
 
     def __init__(  # noqa: PLR0913 - each is a field of its own
         self,
@@ -340,30 +349,35 @@ class StartupExited(StartupError):
     """The CLI exited before it was ready."""
 
     code = "startup_exited"
+    advice = "run the command by hand to see more, or `steersman doctor`"
 
 
 class StartupTimeout(StartupError, TimeoutError):
     """The CLI was not ready in time; `evidence.phase` names the step that took too long."""
 
     code = "startup_timeout"
+    advice = "raise startup=StartupLimits(...) if the machine is slow"
 
 
 class NotLoggedIn(SteersmanError):
     """The CLI has no credential that the API accepts."""
 
     code = "not_logged_in"
+    advice = "log in with `claude`, or set ANTHROPIC_API_KEY"
 
 
 class ChannelError(SteersmanError):
     """The connection to a running CLI failed."""
 
     code = "channel"
+    advice = "open the conversation again with resume=session.id"
 
 
 class ChannelClosed(ChannelError):
     """Nothing can be sent: the session has not started or is closed, or its CLI has exited."""
 
     code = "channel_closed"
+    advice = "open another session"
 
 
 class CliExited(ChannelError):
@@ -400,12 +414,14 @@ class ProtocolViolation(SteersmanError):
     """The CLI sent something that the protocol does not allow."""
 
     code = "protocol_violation"
+    advice = "check which program cli_path= or STEERSMAN_CLI names"
 
 
 class RequestError(SteersmanError):
     """A control request did not succeed."""
 
     code = "request"
+    advice = "call it again"
 
     def __init__(self, operation: str, reason: str, *, hint: str = "") -> None:
         super().__init__(f"{operation}: {reason}", hint=hint)
@@ -417,28 +433,41 @@ class RequestRefused(RequestError):
     """The CLI answered with an error."""
 
     code = "request_refused"
+    advice = "change the request as the CLI's reason says; the session goes on"
 
-    def __init__(self, operation: str, reason: str, error_code: str | None = None) -> None:
-        super().__init__(operation, reason)
+    def __init__(
+        self, operation: str, reason: str, error_code: str | None = None, *, hint: str = ""
+    ) -> None:
+        if error_code == "unsupported_request":
+            hint = hint or "update the CLI: this one does not know the request"
+        super().__init__(operation, reason, hint=hint or self.advice)
         self.error_code = error_code
 
 
 class RequestTimeout(RequestError, TimeoutError):
-    """The CLI did not answer in time, and the request was cancelled."""
+    """What was asked for did not happen in time; a request to the CLI was cancelled."""
 
     code = "request_timeout"
+    advice = "call it again; if the CLI is only slow, raise request_timeout="
+
+    def __init__(self, operation: str, reason: str, timeout: float, *, hint: str = "") -> None:
+        super().__init__(operation, f"{reason} within {timeout:g} s", hint=hint or self.advice)
+        self.timeout = timeout
+        """The seconds that it had."""
 
 
 class RequestLost(RequestError):
     """The CLI exited before it answered the request."""
 
     code = "request_lost"
+    advice = "call it again when the session has another CLI; with revive=False, open it again"
 
 
 class TurnError(SteersmanError):
     """A turn did not produce what was asked for; `text` is the text that it did produce."""
 
     code = "turn"
+    advice = "send the prompt again"
 
     def __init__(self, what: str, *, text: str = "", hint: str = "") -> None:
         super().__init__(what, hint=hint)
@@ -470,10 +499,11 @@ class TurnFailed(TurnError):
         reason: str,
         *,
         text: str = "",
+        hint: str = "",
         cost_usd: float = 0.0,
         usage: TokenCounts | None = None,
     ) -> None:
-        super().__init__(f"the turn {outcome}: {reason}", text=text)
+        super().__init__(f"the turn {outcome}: {reason}", text=text, hint=hint)
         self.outcome = outcome
         self.reason = reason
         self.cost_usd = cost_usd
@@ -489,6 +519,7 @@ class TurnStopped(TurnError):
     """
 
     code = "turn_stopped"
+    advice = "look at `why`, and send the prompt again if it should go on"
 
     def __init__(self, why: str, what: str, *, hint: str = "") -> None:
         super().__init__(what, hint=hint)
@@ -502,6 +533,7 @@ class ApiFailed(TurnError):
     """
 
     code = "api_failed"
+    advice = "for 429 and 529 try later; for 400 look at the prompt and the model"
 
     def __init__(self, what: str, *, status: int | None = None) -> None:
         super().__init__(what)
@@ -543,12 +575,14 @@ class NoOutput(TurnError):
     """The turn completed without the structured output that was asked for."""
 
     code = "no_output"
+    advice = "ask for the output explicitly in the prompt"
 
 
 class BadOutput(TurnError):
     """The structured output does not fit the type that was asked for."""
 
     code = "bad_output"
+    advice = "look at `output`; make the type less strict, or describe its fields"
 
     def __init__(self, what: str, *, output: object, text: str = "") -> None:
         super().__init__(what, text=text)
@@ -559,6 +593,7 @@ class ToolExecutionError(SteersmanError):
     """A Python tool raised an exception, which is the `__cause__`."""
 
     code = "tool_execution"
+    advice = "look at `__cause__`, in the log of steersman.tools"
 
     def __init__(self, tool_name: str, reason: str) -> None:
         super().__init__(f"tool {tool_name!r} failed: {reason}")
@@ -614,6 +649,7 @@ class AskError(SteersmanError):
     """An ask cannot be answered."""
 
     code = "ask"
+    advice = "inbox.list() lists the open asks"
 
     def __init__(self, ask_id: str, reason: str, *, hint: str = "") -> None:
         super().__init__(f"ask {ask_id}: {reason}", hint=hint)
@@ -625,6 +661,7 @@ class AlreadyAnswered(AskError):
     """The ask already has an answer: `answer`, given by `by`."""
 
     code = "already_answered"
+    advice = "nothing: the ask is settled, and `answer` is its answer"
 
     def __init__(self, ask_id: str, by: str, answer: object) -> None:
         super().__init__(ask_id, f"{by} has already answered it")
@@ -651,6 +688,7 @@ class AskGone(AskError):
     """The ask is closed: it expired, was withdrawn, or its session ended."""
 
     code = "ask_gone"
+    advice = "nothing: the ask cannot be answered any more; inbox.list() lists the open asks"
 
 
 class AskNotFound(AskError):
@@ -666,6 +704,7 @@ class StoreError(SteersmanError):
     """A store of sessions cannot be read or written; nothing of the batch was stored."""
 
     code = "store"
+    advice = "try again when the store can be reached"
 
 
 class StoreTooNew(StoreError):
@@ -699,6 +738,7 @@ class WebError(SteersmanError):
     """A bridge of `steersman.web` has refused a request of its client."""
 
     code = "web"
+    advice = "see the codes in docs/web-protocol.md"
 
     def __init__(
         self, status: int, error_code: str, words: str, body: Mapping[str, object] | None = None

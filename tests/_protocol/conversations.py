@@ -62,7 +62,7 @@ class Rehearsal:
                 "request_id": str(old),
                 "request": {"subtype": str(subtype)},
             }:
-                self.ids[old], _line = self.connection.control(subtype, {}, deadline=60.0)
+                self.ids[old], _line = self.connection.control(subtype, {}, 0.0, 60.0)
             case _:
                 pass
 

@@ -232,7 +232,7 @@ def test_no_dropped_or_retyped_key_of_any_recorded_frame_stops_the_reader(kind: 
 def test_any_json_in_any_place_arrives_as_it_came(frame: Frame, uuids: list[str]) -> None:
     conn = connection()
     conn.prompt("a", "hi")
-    conn.control("anything", {}, 1.0)
+    conn.control("anything", {}, 0.0, 1.0)
     named = {**frame, "user_message_uuids": uuids} if uuids else frame
     line = line_of(named)
 
@@ -306,7 +306,7 @@ def test_a_question_is_put_whatever_stands_in_it(tool_input: bytes) -> None:
 @pytest.mark.parametrize("depth", range(940, 1010))
 def test_no_depth_between_sound_and_beyond_reason_stops_the_reader(depth: int) -> None:
     conn = connection()
-    conn.control("anything", {}, 1.0)
+    conn.control("anything", {}, 0.0, 1.0)
     deep = b"[" * depth + b"]" * depth
     answer = response(subtype="success", request_id=f"req_1_{TOKEN}", response="deep")
 
@@ -555,7 +555,7 @@ def test_the_recorded_interrupt_of_a_tool_withdraws_the_call() -> None:
 def test_requests_are_numbered_and_carry_the_token() -> None:
     conn = Connection("0a1b2c3d")
 
-    ids = [conn.control("get_settings", {}, 1.0)[0] for _ in range(3)]
+    ids = [conn.control("get_settings", {}, 0.0, 1.0)[0] for _ in range(3)]
 
     assert ids == ["req_1_0a1b2c3d", "req_2_0a1b2c3d", "req_3_0a1b2c3d"]
     assert all(re.fullmatch(r"req_\d+_[0-9a-f]+", each) for each in ids)
@@ -564,7 +564,7 @@ def test_requests_are_numbered_and_carry_the_token() -> None:
 def test_a_verb_becomes_a_line_and_its_answer_has_its_type() -> None:
     conn = connection()
 
-    request_id, line = conn.call(SetModel(model="opus"), 1.0)
+    request_id, line = conn.call(SetModel(model="opus"), 0.0, 1.0)
     answered = without_arrivals(
         conn.receive(
             response(subtype="success", request_id=request_id, response={"model": "claude-opus"})
@@ -584,7 +584,7 @@ def test_a_verb_becomes_a_line_and_its_answer_has_its_type() -> None:
 def test_a_request_without_a_class_gets_a_plain_answer_with_all_in_raw() -> None:
     conn = connection()
 
-    request_id, line = conn.control("get_plan", {"detail": True, "subtype": "hijacked"}, 1.0)
+    request_id, line = conn.control("get_plan", {"detail": True, "subtype": "hijacked"}, 0.0, 1.0)
     (answered,) = without_arrivals(
         conn.receive(response(subtype="success", request_id=request_id, response={"plan": [1]}))
     )
@@ -598,7 +598,7 @@ def test_a_request_without_a_class_gets_a_plain_answer_with_all_in_raw() -> None
 
 def test_an_error_answer_says_which_operation_was_refused_and_why() -> None:
     conn = connection()
-    request_id, _line = conn.call(SetModel(model=None), 1.0)
+    request_id, _line = conn.call(SetModel(model=None), 0.0, 1.0)
 
     (answered,) = without_arrivals(
         conn.receive(
@@ -626,7 +626,7 @@ def test_an_error_answer_says_which_operation_was_refused_and_why() -> None:
 )
 def test_a_strange_answer_is_an_answer_with_nothing_in_it(fields: dict[str, Any]) -> None:
     conn = connection()
-    request_id, _line = conn.call(Interrupt(), 1.0)
+    request_id, _line = conn.call(Interrupt(), 0.0, 1.0)
 
     answered = without_arrivals(conn.receive(response(request_id=request_id, **fields)))
 
@@ -636,7 +636,7 @@ def test_a_strange_answer_is_an_answer_with_nothing_in_it(fields: dict[str, Any]
 @pytest.mark.parametrize("error", [{}, {"error": None}, {"error": 5, "error_code": 5}], ids=str)
 def test_an_error_without_words_is_still_an_error(error: dict[str, Any]) -> None:
     conn = connection()
-    request_id, _line = conn.call(Interrupt(), 1.0)
+    request_id, _line = conn.call(Interrupt(), 0.0, 1.0)
 
     (answered,) = without_arrivals(
         conn.receive(response(subtype="error", request_id=request_id, **error))
@@ -650,7 +650,7 @@ def test_an_error_without_words_is_still_an_error(error: dict[str, Any]) -> None
 @given(body=ANY_JSON)
 def test_a_malformed_response_answers_nobody_and_stops_nothing(body: Any) -> None:
     conn = connection()
-    request_id, _line = conn.call(Interrupt(), 1.0)
+    request_id, _line = conn.call(Interrupt(), 0.0, 1.0)
 
     events = conn.receive(line_of({"type": "control_response", "response": body}))
 
@@ -667,8 +667,8 @@ def test_an_answer_to_a_request_that_is_not_ours_is_kept_and_nothing_more() -> N
 
 def test_answers_may_come_in_any_order_and_only_the_first_counts() -> None:
     conn = connection()
-    first, _ = conn.call(SetModel(model="a"), 1.0)
-    second, _ = conn.call(SetModel(model="b"), 1.0)
+    first, _ = conn.call(SetModel(model="a"), 0.0, 1.0)
+    second, _ = conn.call(SetModel(model="b"), 0.0, 1.0)
 
     answered = without_arrivals(
         conn.receive(
@@ -686,7 +686,7 @@ def test_answers_may_come_in_any_order_and_only_the_first_counts() -> None:
 
 def test_a_cancelled_request_is_taken_back_and_forgotten() -> None:
     conn = connection()
-    request_id, _line = conn.call(Interrupt(), 1.0)
+    request_id, _line = conn.call(Interrupt(), 0.0, 1.0)
 
     line = conn.cancel(request_id)
     late = conn.receive(response(subtype="success", request_id=request_id))
@@ -699,8 +699,8 @@ def test_a_cancelled_request_is_taken_back_and_forgotten() -> None:
 def test_requests_run_out_of_time_by_the_clock_they_were_given() -> None:
     conn = connection()
     assert conn.next_deadline() is None
-    soon, _ = conn.call(SetModel(model="a"), 10.0)
-    later, _ = conn.call(Interrupt(), 20.0)
+    soon, _ = conn.call(SetModel(model="a"), 0.0, 10.0)
+    later, _ = conn.call(Interrupt(), 0.0, 20.0)
     assert conn.next_deadline() == 10.0
 
     assert conn.expire(9.9) == []
@@ -718,7 +718,7 @@ def test_requests_run_out_of_time_by_the_clock_they_were_given() -> None:
 @given(deadlines=st.lists(st.floats(0, 100), max_size=8), now=st.floats(0, 100))
 def test_just_what_is_due_expires_and_each_only_once(deadlines: list[float], now: float) -> None:
     conn = connection()
-    ids = {conn.call(Interrupt(), deadline)[0]: deadline for deadline in deadlines}
+    ids = {conn.call(Interrupt(), 0.0, deadline)[0]: deadline for deadline in deadlines}
 
     expired = [answered.request_id for answered, _line in conn.expire(now)]
 
@@ -729,7 +729,7 @@ def test_just_what_is_due_expires_and_each_only_once(deadlines: list[float], now
 
 def test_the_recorded_handshake_is_answered_with_what_the_cli_can_do() -> None:
     conn = connection()
-    request_id, _line = conn.control("initialize", {}, 1.0)
+    request_id, _line = conn.control("initialize", {}, 0.0, 1.0)
     (frame,) = [f for f in frames("handshake_bare") if f["type"] == "control_response"]
     payload = frame["response"]["response"]
 

@@ -302,8 +302,8 @@ def test_a_cli_that_reports_lifecycles_starts_nothing_by_opening_a_turn() -> Non
 
 def test_our_requests_are_numbered_and_cancelled_once() -> None:
     conn = connection()
-    one, first = conn.call(Interrupt(), 5.0)
-    two, second = conn.control("anything", {"a": 1}, 3.0)
+    one, first = conn.call(Interrupt(), 0.0, 5.0)
+    two, second = conn.control("anything", {"a": 1}, 0.0, 3.0)
 
     assert [json.loads(line) for line in (first, second)] == [
         {"type": "control_request", "request_id": one, "request": {"subtype": "interrupt"}},
@@ -327,8 +327,8 @@ def told(answered: Answered) -> tuple[str, type, str]:
 
 def test_a_request_expires_at_its_deadline_and_not_before() -> None:
     conn = connection()
-    late, _ = conn.call(Interrupt(), 5.0)
-    other, _ = conn.call(SetModel(model="m"), 6.0)
+    late, _ = conn.call(Interrupt(), 0.0, 5.0)
+    other, _ = conn.call(SetModel(model="m"), 0.0, 6.0)
 
     assert conn.expire(4.9) == []
     ((answered, cancel),) = conn.expire(5.0)
@@ -336,7 +336,7 @@ def test_a_request_expires_at_its_deadline_and_not_before() -> None:
 
     assert told(answered)[:2] == (late, RequestTimeout)
     assert "interrupt" in str(answered.answer)
-    assert "no answer in time" in str(answered.answer)
+    assert "no answer within 5 s" in str(answered.answer)
     assert json.loads(cancel)["request_id"] == late
     assert told(lost)[:2] == (other, RequestLost)
     assert "set_model" in str(lost.answer)
@@ -359,7 +359,7 @@ def test_a_refusal_has_its_reason_whatever_its_shape(
     fields: dict[str, Any], reason: str, code: str | None
 ) -> None:
     conn = connection()
-    asked, _ = conn.control("anything", {}, 1.0)
+    asked, _ = conn.control("anything", {}, 0.0, 1.0)
 
     _, answered = conn.receive(
         line_of(type="control_response", response={**fields, "request_id": asked})
@@ -374,7 +374,7 @@ def test_a_refusal_has_its_reason_whatever_its_shape(
 @pytest.mark.parametrize("extra", [{}, {"error_code": 5}, {"error": {}}, {"subtype": "odd"}])
 def test_an_answer_keeps_its_fields_whatever_stands_beside_it(extra: dict[str, Any]) -> None:
     conn = connection()
-    asked, _ = conn.control("anything", {}, 1.0)
+    asked, _ = conn.control("anything", {}, 0.0, 1.0)
     response = {"subtype": "success", "request_id": asked, "response": {"a": 1}, **extra}
 
     _, answered = conn.receive(line_of(type="control_response", response=response))

@@ -36,7 +36,6 @@ RENAMED = {
 NOT_HERE: Mapping[str, str] = {
     "Turn.__await__": "turn.result()",
     "Query.__iter__": "an Iterator has it",
-    "Query.__del__": "its session closes itself",
     "Inbox.close_ask": "only sessions call it, and they use the inbox inside",
 }
 """What has no counterpart, and what does instead."""

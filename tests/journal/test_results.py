@@ -341,7 +341,7 @@ def test_a_turn_succeeds_by_completing() -> None:
         ("budget_exhausted", "raise max_budget_usd="),
         ("blocking_limit", "send /compact"),
         ("structured_output_retry_exhausted", "make the schema less strict, or the prompt clearer"),
-        ("something_new", ""),
+        ("something_new", TurnStopped.advice),
     ],
 )
 def test_a_turn_that_was_stopped_says_what_to_do(why: str, hint: str) -> None:

@@ -21,7 +21,7 @@ from tests.sync.interrupting import interrupt_main, interrupted
 
 pytestmark = pytest.mark.timeout(30)
 
-LATE = RequestTimeout("test", "too late")
+LATE = RequestTimeout("test", "too late", 1.0)
 VALUE: contextvars.ContextVar[int] = contextvars.ContextVar("value", default=0)
 
 

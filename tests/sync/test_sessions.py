@@ -171,7 +171,7 @@ def test_result_has_a_timeout_after_which_the_turn_continues() -> None:
     agent = agent_for(call("mcp__functions__wait"), say("Done."), functions=[wait])
     with agent.session() as session:
         turn = session.send("wait")
-        with pytest.raises(RequestTimeout, match=r"still runs after 0\.01 s"):
+        with pytest.raises(RequestTimeout, match=r"has not ended within 0\.01 s"):
             turn.result(timeout=0.01)
         with pytest.raises(TimeoutError):
             turn.result(timeout=0.01)

@@ -84,7 +84,13 @@ class _Pending:
 
     operation: str
     answer: type[Answer]
-    deadline: float
+    since: float
+    timeout: float
+
+    @property
+    def deadline(self) -> float:
+        """When the CLI must have answered."""
+        return self.since + self.timeout
 
 
 @final
@@ -467,25 +473,24 @@ class Connection:
         )
 
     def call(
-        self, verb: Verb[Any], deadline: float, answer: type[Answer] | None = None
+        self, verb: Verb[Any], now: float, timeout: float, answer: type[Answer] | None = None
     ) -> tuple[str, bytes]:
-        """Return the id to wait for and the line to send; `deadline` is on the caller's clock.
+        """Return the id to wait for and the line to send; `now` is on the caller's clock.
 
         The answer is read as an `answer`, or else as that of the verb.
         """
-        return self._request(verb.operation, verb, answer or verb.ANSWER, deadline)
+        return self._request(verb, _Pending(verb.operation, answer or verb.ANSWER, now, timeout))
 
     def control(
-        self, subtype: str, fields: Mapping[str, Any], deadline: float
+        self, subtype: str, fields: Mapping[str, Any], now: float, timeout: float
     ) -> tuple[str, bytes]:
         """Return id and line of a control request that has no class here."""
-        return self._request(subtype, {**fields, "subtype": subtype}, Answer, deadline)
+        request = {**fields, "subtype": subtype}
+        return self._request(request, _Pending(subtype, Answer, now, timeout))
 
-    def _request(
-        self, operation: str, request: Any, answer: type[Answer], deadline: float
-    ) -> tuple[str, bytes]:
+    def _request(self, request: Any, pending: _Pending) -> tuple[str, bytes]:
         request_id = f"req_{next(self._numbers)}_{self._token}"
-        self._pending[request_id] = _Pending(operation, answer, deadline)
+        self._pending[request_id] = pending
         line = _json.dump_line(
             {"type": "control_request", "request_id": request_id, "request": request}
         )
@@ -510,7 +515,7 @@ class Connection:
         ]
         return [
             (
-                Answered(each, RequestTimeout(pending.operation, "no answer in time")),
+                Answered(each, RequestTimeout(pending.operation, "no answer", pending.timeout)),
                 self.cancel(each),
             )
             for each, pending in late

@@ -37,7 +37,9 @@ class Interrupts:
             async with asyncio.timeout(self._timeout):
                 await turn.begun()
         except TimeoutError:
-            raise RequestTimeout("withdraw", "the prompt neither began nor was cancelled") from None
+            raise RequestTimeout(
+                "withdraw", "the prompt neither began nor was cancelled", self._timeout
+            ) from None
         return turn.delivery == "cancelled"
 
     async def interrupt(self, turn: Turn | None, *, also_queued: bool) -> InterruptReceipt:
@@ -67,7 +69,7 @@ class Interrupts:
             async with asyncio.timeout(self._timeout):
                 return await self._stop(prompt, also_queued=also_queued)
         except TimeoutError:
-            raise RequestTimeout("interrupt", "the turn did not settle in time") from None
+            raise RequestTimeout("interrupt", "the turn did not settle", self._timeout) from None
         except RequestLost:
             # The turn settled when its CLI exited, and the next CLI does not continue it.
             if prompt is None or not prompt.is_settled or not self._lifecycle.is_restarting:

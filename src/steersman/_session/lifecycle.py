@@ -117,7 +117,7 @@ class Lifecycle:
         cli = await self.ready()
         if self._parts.gate.has_stopped_tree:
             raise RequestRefused(
-                operation, "the CLI is stopped by pause(hard=True); resume() first"
+                operation, "the CLI is stopped by pause(hard=True)", hint="resume() first"
             )
         return cli
 

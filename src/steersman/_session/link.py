@@ -346,7 +346,7 @@ class CliLink:
 
     async def control(self, subtype: str, fields: Mapping[str, Any], timeout: float) -> Answer:
         """Send a control request that has no class, and wait for its answer."""
-        request = self.connection.control(subtype, fields, self._deadline(timeout))
+        request = self.connection.control(subtype, fields, _now(), timeout)
         return await self._receive(*self._send(*request))
 
     def post(
@@ -356,7 +356,7 @@ class CliLink:
 
         The answer is an `answer`, or else of the class that belongs to the verb.
         """
-        return self._send(*self.connection.call(verb, self._deadline(timeout), answer))
+        return self._send(*self.connection.call(verb, _now(), timeout, answer))
 
     def notify(self, verb: Verb[Any], timeout: float) -> None:
         """Send `verb` and ignore its answer."""
@@ -389,9 +389,6 @@ class CliLink:
             return await answer
         finally:
             self.forget(request_id)
-
-    def _deadline(self, timeout: float) -> float:
-        return asyncio.get_running_loop().time() + timeout
 
     def _set_alarm(self) -> None:
         if self._alarm is not None:
@@ -434,3 +431,7 @@ class StderrTail:
     def text(self) -> str:
         """The kept end of stderr."""
         return self._tail.decode("utf-8", "replace").strip()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

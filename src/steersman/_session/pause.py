@@ -59,11 +59,12 @@ class Pause:
             parts.watchdog.start()
 
     async def _stop_tree(self, link: CliLink) -> None:
+        timeout = self._parts.options.request_timeout
         try:
-            await link.suspend(self._parts.options.request_timeout)
+            await link.suspend(timeout)
         except TimeoutError:
-            reason = "the CLI's process tree was not stopped in time"
-            raise RequestTimeout("pause", reason) from None
+            reason = "the CLI's process tree was not stopped"
+            raise RequestTimeout("pause", reason, timeout) from None
 
     async def _install_gate(self) -> None:
         """Register the gate's hook with the CLI; a restarted CLI is launched with it."""
@@ -71,8 +72,9 @@ class Pause:
         while not parts.gate.is_installed:
             cli = await self._lifecycle.ready()
             if not parts.slot.is_modern:
-                reason = "this CLI is too old to be paused between tools; use pause(hard=True)"
-                raise RequestRefused("pause", reason)
+                reason = "this CLI is too old to be paused between tools"
+                hint = "use pause(hard=True), or update the CLI"
+                raise RequestRefused("pause", reason, hint=hint)
             initialize = with_gate(parts.setup.plan.initialize)
             with suppress(RequestLost):
                 await cli.link.call(initialize, parts.options.request_timeout)

@@ -1,6 +1,6 @@
 """QueryPrompts: what a query sends to its session, and what became of it.
 
-Refers to the session and not to the query, so that a query which nobody reads can be freed.
+Refers to the session and not to the query, so that a query which has no reader can be freed.
 """
 
 from __future__ import annotations

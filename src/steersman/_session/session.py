@@ -65,13 +65,16 @@ if TYPE_CHECKING:
 
     from steersman.options.keywords import OptionWords
 
-__all__ = ["Session", "State", "completed", "start_ahead"]
+__all__ = ["WAIT_LONGER", "Session", "State", "close_soon", "completed", "start_ahead"]
 
 AnswerT = TypeVar("AnswerT")
 T = TypeVar("T")
 
 
 OWN_CHECKPOINT = "a Checkpoint of this conversation"
+
+WAIT_LONGER = "wait again, or for longer: nothing was stopped"
+"""The hint of a `RequestTimeout` that only ends a wait."""
 
 
 def _is_command(given: object) -> bool:
@@ -361,12 +364,14 @@ class Session:
         self._parts.slot.home.check()
         if self._parts.status.phase is Phase.IDLE:
             self._parts.slot.require()
+        seconds = None if timeout is None else _seconds(timeout, timeout)
         self._sender.waiting += 1
         try:
-            async with asyncio.timeout(None if timeout is None else _seconds(timeout, timeout)):
+            async with asyncio.timeout(seconds):
                 await wait_for_rest(self._parts, self._lifecycle)
         except TimeoutError:
-            raise RequestTimeout("wait", f"the session still works after {timeout:g} s") from None
+            what, had = "the session has not finished its work", seconds or 0.0
+            raise RequestTimeout("wait", what, had, hint=WAIT_LONGER) from None
         finally:
             self._sender.waiting -= 1
         await self.aclose()
@@ -568,7 +573,8 @@ class Session:
         missing = verb.needs - (verb.needs if known is None else known)
         if missing:
             lacks = ", ".join(sorted(missing))
-            raise RequestRefused(verb.operation, f"this CLI is too old for it: it has no {lacks}")
+            reason = f"this CLI is too old for it: it has no {lacks}"
+            raise RequestRefused(verb.operation, reason, hint="update the CLI")
         patience = max(self.options.request_timeout, verb.patience or 0)
         answer = await cli.link.call(verb, _seconds(timeout, patience))
         self._parts.slot.record_change(verb)
@@ -665,6 +671,7 @@ def completed(result: TurnResult) -> TurnResult:
             result.outcome,
             result.reason,
             text=result.text,
+            hint="" if result.cause is None else result.cause.hint,
             cost_usd=result.cost_usd,
             usage=result.usage,
         ) from result.cause

@@ -88,4 +88,4 @@ def result_error(result: ResultMessage, cause: ProcessError | None) -> ResultErr
 
 def _text(error: SteersmanError) -> str:
     """Return what happened and what to do. The evidence is in the cause."""
-    return f"{error.what}\nWhat to do: {error.hint}" if error.hint else error.what
+    return f"{error.what}\nWhat to do: {error.hint}" if error.hint in str(error) else error.what

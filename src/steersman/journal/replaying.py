@@ -174,7 +174,8 @@ class _Reader:
             return None
         if isinstance(known, TurnStopped) and code == known.code:
             # The text has the `stop_reason` of a hook, which the result does not have.
-            return TurnStopped(known.why, reason, hint=known.hint)
+            hint = "" if known.hint == known.advice else known.hint
+            return TurnStopped(known.why, reason, hint=hint)
         return SteersmanError(reason)
 
     def _streamed(self, uuid: str, begins: int) -> str:

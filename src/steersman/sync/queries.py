@@ -22,9 +22,10 @@ class Query(Iterator[Message]):
     """The messages of one prompt, or of a stream of prompts, for `for`.
 
     Closes its session after the last message and after an error. If the loop may be left earlier,
-    use `with agent.query(...) as messages`, or `close()`: until then the CLI runs. A query that
-    nothing refers to is closed too, with a `ResourceWarning`, as a file is. If a prompt is not
-    answered, because the CLI is lost for good, it raises what `run()` raises.
+    use `with agent.query(...) as messages`, or `close()`: until then the CLI runs.
+
+    A query that nothing refers to is closed too, with a `ResourceWarning`, as a file is. If a
+    prompt is not answered, because the CLI is lost for good, it raises what `run()` raises.
     """
 
     def __init__(

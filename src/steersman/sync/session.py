@@ -111,7 +111,12 @@ class Session:
         event loop is blocked by an async tool or hook; the session is closed when it is free.
         """
         if not self._portal.thread.is_closed:
-            late = RequestTimeout("close", "an async tool or hook blocks the event loop")
+            grace = self._portal.grace
+            why = "an async tool or hook blocks the event loop, which did not answer"
+            hint = (
+                "make the tool or hook a plain `def`; the session is closed when the loop is free"
+            )
+            late = RequestTimeout("close", why, grace, hint=hint)
             self._portal.call_while_free(late, self._session.aclose)
 
     def abandon(self) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from steersman._portal.portal import Portal
+from steersman._session.session import WAIT_LONGER
 from steersman.agent import Delivery
 from steersman.agent import Turn as AsyncTurn
 from steersman.control.session import InterruptReceipt
@@ -76,7 +77,7 @@ class Turn:
         if timeout is None:
             return self._until(lambda: self._portal.call(self._turn.result))
         _check_timeout(timeout)
-        late = RequestTimeout("result", f"the turn still runs after {timeout:g} s")
+        late = RequestTimeout("result", "the turn has not ended", timeout, hint=WAIT_LONGER)
         return self._until(lambda: self._portal.call_within(timeout, late, self._turn.result))
 
     def __iter__(self) -> Iterator[Message]:
@@ -134,7 +135,7 @@ class Turn:
 
 def stop(portal: Portal, interrupt: Callable[[], Coroutine[Any, Any, object]]) -> None:
     """Interrupt a turn, and wait for that at most `portal.grace` seconds. Never raises."""
-    late = RequestTimeout("interrupt", "the turn did not settle in time")
+    late = RequestTimeout("interrupt", "the turn did not settle", portal.grace)
     with suppress(SteersmanError):
         portal.call_within(portal.grace, late, interrupt)
 
