@@ -19,6 +19,7 @@ from steersman._session.setup import FlightData, Resumption, SessionSetup
 from steersman._uuids import new_uuid
 from steersman.errors import Described, UsageError, WorkingDirectoryMissing
 from steersman.options.fields import Options
+from steersman.options.servers import SdkServer
 from steersman.ports import AwaitsAnswers, KeepsWork
 from steersman.transports.subprocess import SubprocessTransport, user_ids
 
@@ -296,8 +297,15 @@ def tool_servers(options: Options) -> dict[str, ToolServer]:
     return servers
 
 
-def as_tool_server(server: ToolServer | McpServer) -> ToolServer:
-    """Return a `ToolServer` for a server of the `mcp` package, and other servers unchanged."""
+def as_tool_server(server: ToolServer | McpServer | SdkServer) -> ToolServer:
+    """Return a `ToolServer` for the tools of a mapping, or for a server of the `mcp` package.
+
+    Other servers are returned unchanged.
+    """
+    if isinstance(server, SdkServer):
+        from steersman.tools.toolbox import Toolbox  # noqa: PLC0415 - as above
+
+        return Toolbox(server.name, server.tools, version=server.version)
     from steersman.tools import mcp_instance  # noqa: PLC0415 - as above
 
     return mcp_instance.as_tool_server(server)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from steersman import Agent, Session
 from steersman.errors import ApiFailed, ChannelClosed, LaunchError, TurnError, UsageError
 from steersman.journal.calls import ToolCallRecord
-from steersman.journal.snapshot import SessionSnapshot, StateChanged
+from steersman.journal.snapshot import SessionEnded, SessionSnapshot, StateChanged
 from steersman.messages import Assistant
 from steersman.permissions import Allow, Ask, PermissionContext
 from steersman.testing.script import Script, call, fail, say, stall
@@ -58,7 +59,7 @@ async def test_each_event_has_its_value() -> None:
     assert any(isinstance(each, Assistant) and each.text == "done" for each in received["message"])
     assert received["message"][-1] == result.result
     assert received["error"] == []
-    assert [type(each) for each in received["complete"]] == [SessionSnapshot]
+    assert [type(each) for each in received["complete"]] == [SessionEnded]
 
 
 async def test_state_changes_are_reported_in_order_with_a_snapshot_of_that_moment() -> None:
@@ -95,6 +96,29 @@ async def test_complete_is_reported_once_however_often_the_session_is_closed() -
     await session.aclose()
 
     assert [each.state for each in received["complete"]] == ["completed"]
+
+
+async def test_complete_has_the_result_of_the_last_turn_beside_the_last_snapshot() -> None:
+    received: list[SessionEnded] = []
+    async with opened(ScriptedCLI()) as session:
+        session.on("complete", received.append)
+        _ = await session.run("one")
+        last = await session.run("two")
+
+    assert [each.result for each in received] == [last]
+    shared = [each.name for each in fields(SessionSnapshot)]
+    snapshot = session.snapshot()
+    assert [getattr(received[0], each) for each in shared] == [
+        getattr(snapshot, each) for each in shared
+    ]
+
+
+async def test_complete_of_a_session_without_a_turn_has_no_result() -> None:
+    received: list[SessionEnded] = []
+    async with opened(ScriptedCLI()) as session:
+        session.on("complete", received.append)
+
+    assert [each.result for each in received] == [None]
 
 
 async def test_a_start_that_fails_is_an_error_and_complete() -> None:

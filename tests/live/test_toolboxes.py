@@ -229,3 +229,22 @@ async def test_the_instructions_of_a_toolbox_reach_the_model(scripted: MakeScrip
         await agent.run("go")
 
     assert "Use early before anything else." in json.dumps(model.asked[0].body)
+
+
+async def test_a_server_in_the_form_of_the_official_sdks_is_called(scripted: MakeScripted) -> None:
+    agent, model = scripted(
+        when("go", call("mcp__x__early"), call("mcp__y__late"), say("done")),
+        when("on", call("mcp__z__late"), say("done")),
+        mcp_servers={
+            "x": {"type": "sdk", "name": "box", "instance": Toolbox("box", [early])},
+            "y": {"type": "sdk", "name": "box", "tools": [late]},
+        },
+        allowed_tools=["mcp__x", "mcp__y", "mcp__z"],
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await session.run("go")
+        await session.mcp_set_servers({"z": {"type": "sdk", "name": "box", "tools": [late]}})
+        await session.run("on")
+
+    assert told(model) == ["early", "late", "late"]

@@ -33,6 +33,24 @@ def test_the_flag_for_replays_stays() -> None:
     assert found.extra_args == {"replay-user-messages": None}
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "await-initialize",
+        "input-format",
+        "managed-settings-in-initialize",
+        "output-format",
+        "permission-prompt-tool",
+    ],
+)
+def test_a_flag_that_every_session_sets_is_refused_when_it_is_passed(name: str) -> None:
+    with pytest.raises(UsageError, match="a flag that every session sets") as refused:
+        Options(extra_args={name: "s3cret"})
+
+    assert refused.value.argument == f"extra_args[{name!r}]"
+    assert "s3cret" not in str(refused.value)
+
+
 def test_an_id_may_be_given_twice_if_it_is_the_same() -> None:
     assert Options(session_id=UUID, extra_args={"session-id": UUID}).session_id == UUID
 

@@ -40,24 +40,13 @@ from steersman.options.table import (
 from steersman.permissions import ASK_USER_QUESTION
 from steersman.ports import FileArgument
 
-__all__ = ["CUSTOM", "RESERVED", "ROWS", "OptionRow", "hook_id"]
+__all__ = ["CUSTOM", "ROWS", "OptionRow", "hook_id"]
 
 HEAD_START = 5.0
 """Seconds by which our own time limit for a hook ends before the CLI's."""
 
 MIRROR = "--session-mirror"
 """The flag with which the CLI reports each entry that it writes to a session file."""
-
-RESERVED = frozenset(
-    {
-        "await-initialize",
-        "input-format",
-        "managed-settings-in-initialize",
-        "output-format",
-        "permission-prompt-tool",
-    }
-)
-"""Flags that `extra_args` may not have: steersman needs the values that it gives them."""
 
 _QUESTION_SWITCHES = {
     "extendedQuestions": "CLAUDE_CODE_QUESTION_EXTENDED",
@@ -137,10 +126,6 @@ def _add_dirs(builder: LaunchBuilder) -> None:
 
 def _extra_args(builder: LaunchBuilder) -> None:
     extra = builder.options.extra_args
-    for name in RESERVED.intersection(extra):
-        raise UsageError(
-            "extra_args key", name, "a flag that steersman does not set, and that has no option"
-        )
     # Replays are always on; the flag in `extra_args` decides whether they are messages.
     builder.argv += [
         f"--{name}" if value is None else f"--{name}={value}"

@@ -548,7 +548,7 @@ class Lifecycle:
         if cause is not None:
             parts.flights.failed(cause)
         if parts.listeners.has("complete"):
-            parts.listeners.emit("complete", parts.snapshot())
+            parts.listeners.emit("complete", parts.last_snapshot())
         self._notifying = asyncio.Task(self._notify_end())
         self._has_finished.set()
 

@@ -26,6 +26,7 @@ from steersman.control.verbs import Verb
 from steersman.errors import McpNotReady, RequestError, RequestRefused, RequestTimeout
 from steersman.journal import Kind
 from steersman.options import Options, checks
+from steersman.options.servers import read_server
 from steersman.ports import Caller, ToolServer
 
 __all__ = ["McpControls", "McpStatusLog", "restore_servers", "wait_for_servers"]
@@ -87,6 +88,8 @@ class McpControls:
 
         In-process servers that are not named stay; `None` removes one.
         """
+        if _json.is_mapping(servers):  # pyright: ignore[reportUnnecessaryIsInstance]
+            servers = {key: read_server(f"servers[{key!r}]", each) for key, each in servers.items()}
         SERVERS("servers", servers)
         own = {key: self._adopt(each) for key, each in servers.items() if _is_own(each)}
         external = {key: each for key, each in servers.items() if _json.is_mapping(each)}

@@ -33,7 +33,7 @@ from steersman._session.watchdog import SilenceWatchdog
 from steersman._uuids import new_uuid
 from steersman.errors import SteersmanError
 from steersman.journal import Kind
-from steersman.journal.snapshot import SessionSnapshot
+from steersman.journal.snapshot import SessionEnded, SessionSnapshot
 from steersman.options import Options, Revival
 from steersman.permissions import Ask, Elicitation
 from steersman.ports import AwaitsAnswers, Caller
@@ -78,6 +78,12 @@ class Parts:
     def snapshot(self) -> SessionSnapshot:
         """Return the current state of the session."""
         return _snapshot(self.status, self.slot, self.prompts)
+
+    def last_snapshot(self) -> SessionEnded:
+        """Return the state in which the session has ended, with its last result."""
+        from steersman._session.snapshot import ended  # noqa: PLC0415 - loaded on first use
+
+        return ended(self.snapshot(), self.prompts.last_result)
 
 
 _DEFAULT_RESTARTS = Revival()

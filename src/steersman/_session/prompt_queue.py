@@ -81,6 +81,8 @@ class PromptQueue:
         """Reads the lines of the CLI's session file, for prompts that ended unobserved."""
         self._on_settled = settled
         """Called with the uuid and the outcome of each prompt that settles."""
+        self.last_result: TurnResult | None = None
+        """The result of the turn that settled last."""
         self._was_stopped = False
         """Whether the last turn was ended before its end."""
         self._queue: deque[SentPrompt] = deque()
@@ -463,6 +465,7 @@ class PromptQueue:
         self._journal.wake()
         self._on_settled(prompt.uuid, outcome)
         prompt.settle(result, delivery)
+        self.last_result = result
         return result
 
     def _streamed(self, prompt: SentPrompt) -> str | None:

@@ -52,7 +52,7 @@ from steersman.errors import (
 from steersman.journal import Entry, Kind, Lagged, Move, Phase, TurnResult
 from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
-from steersman.journal.snapshot import SessionSnapshot, State, StateChanged, describe
+from steersman.journal.snapshot import SessionEnded, SessionSnapshot, State, StateChanged, describe
 from steersman.journal.tasks import Task
 from steersman.messages.parsing import Message
 from steersman.options import Options, PermissionMode, checks
@@ -324,10 +324,10 @@ class Session:
     def on(self, event: Literal["error"]) -> Decorator[SteersmanError]: ...
     @overload
     def on(
-        self, event: Literal["complete"], listener: Callable[[SessionSnapshot], object]
+        self, event: Literal["complete"], listener: Callable[[SessionEnded], object]
     ) -> Remove: ...
     @overload
-    def on(self, event: Literal["complete"]) -> Decorator[SessionSnapshot]: ...
+    def on(self, event: Literal["complete"]) -> Decorator[SessionEnded]: ...
     def on(self, event: EventName, listener: Callable[[Any], object] | None = None) -> object:
         """Call `listener` with each such event; returns a function that removes it.
 

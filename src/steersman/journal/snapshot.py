@@ -8,12 +8,14 @@ from typing import Literal
 
 from steersman._json import JsonDict, JsonObject
 from steersman.journal.phases import Phase
+from steersman.journal.results import TurnResult
 from steersman.journal.tasks import Task
 
 __all__ = [
     "PendingPermission",
     "PendingToolCall",
     "Retrying",
+    "SessionEnded",
     "SessionSnapshot",
     "State",
     "StateChanged",
@@ -110,6 +112,14 @@ class SessionSnapshot:
     stats: Stats = field(default_factory=Stats)
     unknown: JsonDict = field(default_factory=JsonDict, repr=False)
     """The fields of the JSON it was read from that this release does not know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEnded(SessionSnapshot):
+    """The last snapshot of a session, with the result of the turn that settled last."""
+
+    result: TurnResult | None = None
+    """`None` if no turn has settled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,16 @@ class MessageWire(WireStruct, frozen=True, kw_only=True):
     """A value that is a whole line, and can be written again byte for byte."""
 
     @property
+    def type(self) -> str:
+        """The CLI's word for a message of this class, such as `assistant` or `system`."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def subtype(self) -> str | None:
+        """The CLI's word for the kind of a `system` message or a result; `None` for others."""
+        return None
+
+    @property
     def raw(self) -> JsonDict:
         """The JSON object as the CLI sent it, including fields that this release does not know."""
         source = source_of(self)

@@ -43,6 +43,16 @@ class SystemWire(MessageWire, frozen=True, kw_only=True, tag_field="subtype"):
     session_id: str = ""
     uuid: str | None = None
 
+    @property
+    def type(self) -> str:
+        """Always `system`; `subtype` decides the class."""
+        return "system"
+
+    @property
+    def subtype(self) -> str:
+        """The CLI's word for a message of this class, such as `init`."""
+        return str(self.__struct_config__.tag)
+
 
 class Init(SystemWire, frozen=True, kw_only=True, tag="init"):
     """A turn begins; these are its tools and its model. Comes once per turn."""

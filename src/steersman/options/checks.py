@@ -15,7 +15,7 @@ from typing import TypeGuard, get_args
 from steersman._json import Json, JsonObject, is_mapping, is_sequence
 from steersman._tool_names import near_miss
 from steersman.errors import Described, UsageError
-from steersman.options.servers import lowlevel_server
+from steersman.options.servers import is_server
 from steersman.options.words import Effort, PermissionMode, SettingSource
 
 __all__ = [
@@ -299,7 +299,7 @@ def _is_flag_value(given: object) -> bool:
 
 def _is_server(given: object) -> bool:
     if not is_mapping(given):
-        return callable(getattr(given, "handle", None)) or lowlevel_server(given) is not None
+        return is_server(given)
     kind = given.get("type", "stdio")
     if kind == "stdio":
         return isinstance(given.get("command"), str)
@@ -345,7 +345,7 @@ flag_value = must_be(
 server = must_be(
     "a Toolbox or another ToolServer, a server of the mcp package, or a configuration:"
     ' {"command": ..., "args": [...]},'
-    ' {"type": "http", "url": ...} or {"type": "sse", "url": ...}',
+    ' {"type": "http", "url": ...}, {"type": "sse", "url": ...} or {"type": "sdk", ...}',
     _is_server,
     private=True,
 )

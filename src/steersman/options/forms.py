@@ -16,6 +16,7 @@ from steersman import _json
 from steersman._json import JsonObject, is_mapping, is_sequence
 from steersman.errors import Described, UsageError
 from steersman.options import checks
+from steersman.options.servers import read_server
 
 if TYPE_CHECKING:
     from steersman.hooks.registry import Hooks
@@ -91,7 +92,9 @@ def tuple_unless_all(name: str, given: object) -> object:
 
 
 def read_servers(name: str, given: object) -> object:
-    """Return the servers in a JSON text, and everything else unchanged."""
+    """Return the servers in a JSON text or a mapping, and the path of a file unchanged."""
+    if is_mapping(given):
+        return {key: read_server(f"{name}[{key!r}]", each) for key, each in given.items()}
     if not (isinstance(given, str) and given.lstrip().startswith("{")):
         return given
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options import checks
 
 __all__ = ["REPLAYS", "adopt_flags"]
@@ -16,6 +16,17 @@ PARTIALS = "include-partial-messages"
 SESSION_ID = "session-id"
 SWITCHES = frozenset({REPLAYS, PARTIALS, "print", "verbose"})
 
+RESERVED = frozenset(
+    {
+        "await-initialize",
+        "input-format",
+        "managed-settings-in-initialize",
+        "output-format",
+        "permission-prompt-tool",
+    }
+)
+"""Flags that `extra_args` may not have: steersman needs the values that it gives them."""
+
 OptionsValue: TypeAlias = Any
 """An `Options`. Its module imports this one, so naming the class would be an import cycle."""
 
@@ -23,6 +34,10 @@ OptionsValue: TypeAlias = Any
 def adopt_flags(options: OptionsValue) -> None:
     """Set the options that flags in `extra_args` mean, and leave these flags out of it."""
     extra: dict[str, str | None] = dict(options.extra_args)
+    for name in sorted(RESERVED & extra.keys()):
+        raise UsageError(
+            f"extra_args[{name!r}]", Described("a flag that every session sets"), "other flags"
+        )
     for name in SWITCHES & extra.keys():
         if extra[name] is not None:
             raise UsageError(f"extra_args[{name!r}]", extra[name], "None: this flag has no value")

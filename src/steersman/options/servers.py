@@ -1,13 +1,19 @@
-"""Servers of the `mcp` package, recognized by their attributes.
+"""Servers that run in this process: those of the `mcp` package, and the form of the official SDKs.
 
-The package itself is not imported, because it need not be installed.
+The package is not imported, because it need not be installed; its servers have attributes of their
+own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["McpServer", "lowlevel_server"]
+from steersman._json import is_mapping, is_sequence
+from steersman.errors import Described, UsageError
+
+__all__ = ["McpServer", "SdkServer", "is_server", "lowlevel_server", "read_server"]
 
 INNER = ("_mcp_server", "_lowlevel_server")
 """Attributes in which `FastMCP`, `MCPServer` and similar classes keep their low-level server."""
@@ -32,3 +38,55 @@ def lowlevel_server(given: object) -> Any | None:
         if callable(getattr(each, "create_initialization_options", None)):
             return each
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class SdkServer:
+    """The tools of a server of type `sdk`: functions, or what `@tool` returns."""
+
+    name: str
+    tools: tuple[Any, ...]
+    version: str
+
+
+_SDK_FIELDS = ("type", "name", "version", "instance", "tools")
+_SDK_FORM = '{"type": "sdk", "name": ...} with "instance", a server, or "tools", a list'
+
+
+def read_server(place: str, given: object) -> object:
+    """Return the server in a mapping of type `sdk`, as the official SDKs have; others unchanged."""
+    if not is_mapping(given) or given.get("type") != "sdk":
+        return given
+    for field in given:
+        if field not in _SDK_FIELDS:
+            raise UsageError(f"{place}[{field!r}]", Described("another field"), _SDK_FORM)
+    if ("instance" in given) is ("tools" in given):
+        raise UsageError(place, Described(f"a mapping with {', '.join(given)}"), _SDK_FORM)
+    if "instance" in given:
+        return _checked(f"{place}['instance']", given["instance"])
+    tools, name = given["tools"], _text(place, given, "name")
+    if not is_sequence(tools):
+        allowed = "a list of functions, or of what @tool returns"
+        raise UsageError(f"{place}['tools']", Described.kind_of(tools), allowed)
+    version = _text(place, given, "version") if "version" in given else "1.0.0"
+    return SdkServer(name, tuple(tools), version)
+
+
+def _checked(place: str, given: object) -> object:
+    if is_mapping(given) or not is_server(given):
+        allowed = "a Toolbox or another ToolServer, or a server of the mcp package"
+        raise UsageError(place, Described.kind_of(given), allowed)
+    return given
+
+
+def _text(place: str, given: Mapping[str, Any], field: str) -> str:
+    found = given.get(field)
+    if not isinstance(found, str) or not found:
+        raise UsageError(f"{place}[{field!r}]", found, "a string that is not empty")
+    return found
+
+
+def is_server(given: object) -> bool:
+    """Whether `given` serves tools in this process."""
+    is_tool_server = isinstance(given, SdkServer) or callable(getattr(given, "handle", None))
+    return is_tool_server or lowlevel_server(given) is not None

@@ -24,7 +24,7 @@ from steersman.errors import RequestTimeout, SteersmanError, UsageError
 from steersman.journal import Entry, Kind, Lagged, Phase, TurnResult
 from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
-from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
+from steersman.journal.snapshot import SessionEnded, SessionSnapshot, State, StateChanged
 from steersman.journal.tasks import Task
 from steersman.messages import Message
 from steersman.options import Options, PermissionMode
@@ -243,10 +243,10 @@ class Session:
     def on(self, event: Literal["error"]) -> Decorator[SteersmanError]: ...
     @overload
     def on(
-        self, event: Literal["complete"], listener: Callable[[SessionSnapshot], object]
+        self, event: Literal["complete"], listener: Callable[[SessionEnded], object]
     ) -> Remove: ...
     @overload
-    def on(self, event: Literal["complete"]) -> Decorator[SessionSnapshot]: ...
+    def on(self, event: Literal["complete"]) -> Decorator[SessionEnded]: ...
     def on(self, event: EventName, listener: Callable[[Any], object] | None = None) -> object:
         """Call `listener` with each such event; returns a function that removes it.
 
