@@ -313,11 +313,11 @@ async def test_a_session_that_was_not_started_cannot_be_waited_for() -> None:
 
 
 async def test_a_listener_can_be_registered_by_a_decorator() -> None:
-    received: list[SessionSnapshot] = []
+    received: list[SessionEnded] = []
     session = Agent(transport=ScriptedCLI(Script(say("hi")))).session()
 
     @session.on("complete")
-    def last(snapshot: SessionSnapshot) -> None:
+    def last(snapshot: SessionEnded) -> None:
         received.append(snapshot)
 
     async with session:

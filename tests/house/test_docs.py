@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 import pytest
 
 from steersman._launch.environment import INHERITED
+from steersman.journal.results import Outcome
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, call, say
+from steersman.transports.locate import USUAL_PLACES
 from tests.examples.offline import ROOT, run_offline
 
+DOCS = ROOT / "docs"
 PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -47,3 +51,23 @@ def test_the_safety_page_lists_every_inherited_variable_with_its_reason() -> Non
     page = (ROOT / "docs/safety.md").read_text(encoding="utf-8")
 
     assert dict(re.findall(r"^\| `([\w*]+)` \| (.*) \|$", page, re.MULTILINE)) == INHERITED
+
+
+def test_the_page_about_transports_has_the_search_order_of_the_cli() -> None:
+    page = (DOCS / "transports.md").read_text(encoding="utf-8")
+    section = page.partition("## On this machine")[2].partition("\n## ")[0]
+
+    usual = [f"`{each}`" for each in USUAL_PLACES[:2]]
+    places = ["`cli_path=`", "`STEERSMAN_CLI`", "on `PATH`, in the usual", *usual, "`cli` extra"]
+    found = [section.find(each) for each in places]
+
+    assert -1 not in found
+    assert found == sorted(found)
+
+
+def test_the_glossary_has_every_outcome_and_what_parked_is() -> None:
+    rows = (DOCS / "glossary.md").read_text(encoding="utf-8").splitlines()
+    (outcome,) = (each for each in rows if each.startswith("| outcome |"))
+
+    assert [each for each in get_args(Outcome) if f"`{each}`" not in outcome] == []
+    assert any(each.startswith("| parked |") for each in rows)

@@ -232,3 +232,22 @@ async def test_the_environment_is_the_list_and_nothing_else(scripted: MakeScript
         "STEERSMAN_TREE",
     }
     assert names == own | set(agent.options.env)
+
+
+async def test_the_label_of_the_entry_point_is_one_that_the_cli_knows(
+    scripted: MakeScripted,
+) -> None:
+    ours, of_ours = scripted(say("hello"), client_app="mine/1.0")
+    other, of_other = scripted(say("hello"), env={"CLAUDE_CODE_ENTRYPOINT": "mine"})
+
+    async with asyncio.timeout(LIMIT):
+        await ours.run("hi")
+        await other.run("hi")
+
+    (sent,) = (each for each in of_ours.requests if each.model_request)
+    (changed,) = (each for each in of_other.requests if each.model_request)
+    assert "(external, sdk-py, client-app/mine/1.0)" in sent.headers["user-agent"]
+    assert "(external, mine)" in changed.headers["user-agent"]
+    # What a label that it does not know does to the prompt of the stock CLI.
+    assert "claude-code-guide" not in json.dumps(sent.body)
+    assert "claude-code-guide" in json.dumps(changed.body)
