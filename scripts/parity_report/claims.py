@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pkgutil
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from fnmatch import fnmatchcase
 
 from scripts.parity_report import ours
+from scripts.parity_report.instead import Elsewhere
 from scripts.parity_report.marks import mark_of
 from scripts.parity_report.reasons import ELSEWHERE
 from steersman._launch.environment import ALWAYS, INHERITED, MARKS
 from steersman.hooks.registry import NEVER_CALLED
 from steersman.options import Options
+from steersman.options.table import TABLE, EnvVariable
 
 __all__ = [
     "Claim",
@@ -40,10 +43,8 @@ class Claim:
 
     ours: str
     marks: tuple[str, ...]
-
-    def shown_also_by(self, mark: str) -> Claim:
-        """Return this claim with one more mark."""
-        return Claim(self.ours, (*self.marks, mark))
+    names: tuple[str, ...] = ()
+    """Marks of the row's own field. A test must have one of them, beside one of `marks`."""
 
 
 def class_claim(cls: type | None) -> Claim | None:
@@ -86,7 +87,9 @@ def resolved_claim(dotted: str) -> Claim | None:
     except (ImportError, AttributeError):
         return None
     if isinstance(owner, type):
-        return member_claim(owner, name)
+        names = field_marks(owner, name)
+        claim = member_claim(owner, name)
+        return Claim(claim.ours, (mark_of(owner),), names) if names else claim
     if isinstance(thing, type):
         return class_claim(thing)
     return Claim(f"`{dotted}`", (mark_of(thing),))
@@ -115,7 +118,37 @@ def elsewhere_claim(section: str, key: str) -> Claim | None:
         return None
     giver = resolved_claim(found.by) if found.by else None
     more = () if giver is None else giver.marks
-    return Claim(claim.ours, (*(found.marks or claim.marks), *more))
+    marks = (*(found.marks or claim.marks), *more)
+    return Claim(claim.ours, marks, found.names or claim.names or _own(found, claim, more))
+
+
+def _own(found: Elsewhere, claim: Claim, more: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the marks of a replacement that a test must have which does not follow from it.
+
+    A test that is named by hand must name the replacement; one of what returns it, a field of it.
+    """
+    if any(mark.startswith("test:") for mark in found.marks):
+        return (*claim.marks, *more)
+    thing = pkgutil.resolve_name(found.ours)
+    fields = attributes_of(thing) if more and isinstance(thing, type) else ()
+    return (*claim.marks, *fields) if fields else ()
+
+
+def attributes_of(cls: type) -> tuple[str, ...]:
+    """Return the marks of the fields of a class; none if it has none."""
+    return tuple(f".{each}" for each in getattr(cls, "__struct_fields__", ()) or _fields(cls))
+
+
+def field_marks(owner: type, name: str) -> tuple[str, ...]:
+    """Return the marks of one field: as an attribute and as a keyword; none if it is no field."""
+    known = getattr(owner, "__struct_fields__", ()) or _fields(owner)
+    if owner is Options or name not in known:
+        return ()
+    return (f".{name}", f"field:{mark_of(owner)}.{name}")
+
+
+def _fields(cls: type) -> tuple[str, ...]:
+    return tuple(each.name for each in dataclasses.fields(cls)) if is_dataclass(cls) else ()
 
 
 def variable_claim(name: str) -> Claim | None:
@@ -128,4 +161,7 @@ def variable_claim(name: str) -> Claim | None:
         return Claim("never passed on", (*marks, f"{home}MARKS"))
     if any(fnmatchcase(name, pattern) for pattern in INHERITED):
         return Claim("passed on", marks)
+    option = next((each for each, spec in TABLE.items() if spec.travels == EnvVariable(name)), None)
+    if option is not None:
+        return Claim(f"set by `steersman.Options.{option}`", (f"option:{option}",))
     return Claim("set when needed", marks) if name in ours.texts_in_source(LAUNCH) else None

@@ -54,10 +54,13 @@ class Evidence:
         marks: Iterable[str],
         near: str = "",
         *,
+        names: Collection[str] = (),
         may_be_live: bool = True,
         not_by: Collection[str] = (),
     ) -> Test | None:
         """Return the best test for any of `marks`, but none of those that `not_by` names.
+
+        With `names`, the test must have one of these marks too.
 
         Tests on the stock CLI come first, then tests named by hand, tests that touch the mark
         directly, and tests below `near`.
@@ -67,6 +70,7 @@ class Evidence:
             for mark in marks
             for is_direct, test in self._tests.get(mark, [])
             if (may_be_live or not test.is_live) and str(test) not in not_by
+            if not names or not self._all_marks(test).isdisjoint(names)
         ]
 
         def rank(each: tuple[str, bool, Test]) -> Rank:
@@ -99,6 +103,16 @@ class Evidence:
                 for mark in self._reached((module.path, function.name)):
                     found.setdefault(_effective(mark, test), []).append((mark in own, test))
         return found
+
+    def _all_marks(self, test: Test) -> set[str]:
+        spot = test.path, test.name
+        if spot not in self._all:
+            self._all[spot] = self._reached(spot)
+        return self._all[spot]
+
+    @cached_property
+    def _all(self) -> dict[Spot, set[str]]:
+        return {}
 
     def _reached(self, start: Spot) -> set[str]:
         """Return the marks of a definition and of everything in the tests that it uses."""
@@ -167,6 +181,6 @@ def _effective(mark: str, test: Test) -> str:
     On the stock CLI, a test that iterates over a table of ours may reach only some of its rows.
     """
     if mark.startswith("each:") and test.is_live:
-        return f"live {mark}"
+        return ""
     is_only_checked = mark.startswith("option:") and test.path.startswith(ONLY_CHECKED)
     return "" if is_only_checked else mark

@@ -48,5 +48,7 @@ class Elsewhere:
     ours: str
     marks: tuple[str, ...] = ()
     """Marks to use instead of those of `ours`."""
+    names: tuple[str, ...] = ()
+    """Marks of which a test must have one too, if those of `ours` say less than the row."""
     by: str = ""
     """A dotted name of ours that returns or takes `ours`. A test of it counts too."""

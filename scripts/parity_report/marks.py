@@ -8,6 +8,7 @@ Turns syntax into marks. A mark is a string for something that code touches:
     option:max_turns                    an option, passed to something that takes options
     table option:max_turns              an option in a table, which counts if the table is unpacked
     .set_model                          an attribute of anything
+    field:steersman.Allow.message       a keyword of a class of ours
     text:system/status                  a string literal
     test:tests/live/test_x.py::test_y   the test itself, for entries that name it by hand
 
@@ -131,6 +132,9 @@ class Module:
             for each in node.keywords:
                 yield from [f"option:{each.arg}"] if each.arg else _options_in(each.value)
                 yield from [] if each.arg else [UNPACKS]
+        thing = _resolved(dotted)
+        if isinstance(thing, type):
+            yield from (f"field:{mark_of(thing)}.{each.arg}" for each in node.keywords)
         if name == "parametrize":
             yield from _rows_in(node)
         if name in ITERATING:

@@ -35,7 +35,9 @@ method. Comments, docstrings and annotations do not count, and neither do the ru
 `tests/house`. The report fails if something is here without a test, or is neither here nor
 explained. Explanations, and tests that cannot be found from their code, are kept by hand in
 `scripts/parity_report/reasons.py`, and in `scripts/parity_report/effects.py` those about tests that
-only show what is sent. For a field of a class, a test of the class counts.
+only show what is sent. The test of a row must name the row's own field: for a field of a class, the
+class and the field; for one form of an option, the option and the form's own word; for a tool, its
+class or its name. A test that is named by hand must name what it is there for.
 """
 
 DEFAULTS_INTRO = """\

@@ -54,10 +54,10 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
         "disconnect": Elsewhere("steersman.Session.aclose"),
         "__aenter__ / __aexit__": Elsewhere("steersman.Agent.session"),
         "get_server_info": Elsewhere(INITIALIZED),
-        "supportedCommands": Elsewhere(INITIALIZED, (".commands",)),
-        "supportedModels": Elsewhere(INITIALIZED, (".models",)),
-        "supportedAgents": Elsewhere(INITIALIZED, (".agents",)),
-        "accountInfo": Elsewhere(INITIALIZED, (".account",)),
+        "supportedCommands": Elsewhere(INITIALIZED, (".commands",), names=(".initialized",)),
+        "supportedModels": Elsewhere(INITIALIZED, (".models",), names=(".initialized",)),
+        "supportedAgents": Elsewhere(INITIALIZED, (".agents",), names=(".initialized",)),
+        "accountInfo": Elsewhere(INITIALIZED, (".account",), names=(".initialized",)),
         "reinitialize": Elsewhere("steersman.control.Initialize"),
         "streamInput": Elsewhere(
             "steersman.Agent.query",
@@ -107,7 +107,7 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
             "steersman.control.InterruptReceipt", by="steersman.control.Interrupt"
         ),
         "msg_lifecycle_v1": Elsewhere(
-            "steersman.Turn",
+            "steersman.Turn.delivery",
             ("test:tests/live/test_delivery.py::test_later_waits_for_a_turn_of_its_own",),
         ),
         "sdk_mcp_tools_list_changed": Elsewhere(

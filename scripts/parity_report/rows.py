@@ -98,12 +98,14 @@ class _RowBuilder:
 
     def _test(self, key: str, claim: Claim) -> Test | None:
         also = ALSO_SHOWN_BY.get(self.section, {}).get(key, ())
-        marks = SHOWN_BY.get(self.section, {}).get(key) or (*claim.marks, *also)
+        by_hand = SHOWN_BY.get(self.section, {}).get(key)
+        marks = by_hand or (*claim.marks, *also)
         is_sent = key in SENT.get(self.section, {})
         tables = ONLY_SENT.get(self.section, {})
         return self.evidence.best(
             marks,
             self.near,
+            names=claim.names or (claim.marks if by_hand else ()),
             may_be_live=key not in NOT_LIVE.get(self.section, ()),
             not_by=() if is_sent else [test for test, keys in tables.items() if key in keys],
         )
@@ -250,10 +252,17 @@ def _tool_row(each: JsonObject, kind: str, evidence: Evidence) -> Row:
     cls = _tool_class(name or "", f"{tool}{kind.title()}")
     claim = class_claim(cls)
     if claim is not None and kind == "input" and each["schema_seen_live"]:
-        # A live test that iterates over the tools of the CLI reaches this one.
-        claim = claim.shown_also_by(f"live {claim.marks[-1]}")
+        # This test compares the schemas of the tools that it names with their classes.
+        claim = replace(
+            claim, marks=(*claim.marks, f"test:{OFFERED}"), names=_names_of(tool, claim)
+        )
     declared = each["fields" if kind == "input" else "output_fields"] or ()
     return builder.row(name or tool, (tool, name), claim, _fields(cls, declared))
+
+
+def _names_of(tool: str, claim: Claim) -> tuple[str, ...]:
+    """Return what names a tool: its class, a table with it, or its name as text."""
+    return (claim.marks[0], f"text:{tool}")
 
 
 def _tool_class(*names: str) -> type | None:
@@ -362,6 +371,10 @@ def _rows_of(made: Iterable[Section], key: str) -> Iterator[Row]:
     return (row for section in made if section.key == key for row in section.rows)
 
 
+OFFERED = (
+    "tests/live/test_tool_types.py"
+    "::test_every_tool_on_offer_has_a_class_with_the_fields_of_its_schema"
+)
 CHECKED = "checked before a request that needs it is sent"
 TS_AND_PYTHON = ("TypeScript", "Python")
 

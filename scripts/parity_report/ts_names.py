@@ -7,16 +7,10 @@ answer comes from its verb, whose test shows it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pkgutil import resolve_name
 
-from scripts.parity_report.instead import (
-    BY_STORE,
-    OUR_FORK,
-    SETTINGS,
-    WARM,
-    Elsewhere,
-)
+from scripts.parity_report.instead import SETTINGS, WARM, Elsewhere
 from scripts.parity_report.marks import mark_of
+from steersman.hooks import SessionEnd, Stop, WorktreeCreate
 
 __all__ = ["ELSEWHERE_TS", "REASONS_TS"]
 
@@ -29,9 +23,14 @@ def _port(name: str, option: str) -> Elsewhere:
     return Elsewhere(f"steersman.ports.{name}", (f"option:{option}",))
 
 
+def _forms(option: str, **words: str) -> dict[str, Elsewhere]:
+    """Return types of forms of an option. A test must have the form's own word."""
+    ours = f"steersman.Options.{option}"
+    return {name: Elsewhere(ours, names=(f"text:{word}",)) for name, word in words.items()}
+
+
 def _field(owner: str, name: str) -> Elsewhere:
-    """Return a field of ours. A test of its class shows it, a test of `.name` would show any."""
-    return Elsewhere(f"steersman.{owner}.{name}", (mark_of(resolve_name(f"steersman.{owner}")),))
+    return Elsewhere(f"steersman.{owner}.{name}")
 
 
 def _answer(name: str, verb: str) -> Elsewhere:
@@ -48,58 +47,59 @@ ELSEWHERE_TS: Mapping[str, Elsewhere] = {
     "SDKSessionInfo": Elsewhere(
         "steersman.sessions.SessionInfo", by="steersman.sessions.Sessions.info"
     ),
-    "SessionMessage": Elsewhere("steersman.sessions.StoredMessage", (f"test:{OUR_FORK}",)),
-    "SessionStore": Elsewhere("steersman.ports.SessionStore", (f"test:{BY_STORE}",)),
+    "SessionMessage": Elsewhere(
+        "steersman.sessions.StoredMessage", by="steersman.sessions.Sessions.messages"
+    ),
+    "SessionStore": _port("SessionStore", "session_store"),
     **_option("session_store_flush", "SessionStoreFlush"),
-    "SessionKey": Elsewhere("steersman.transcripts.SessionKey", (f"test:{BY_STORE}",)),
-    "SessionStoreEntry": Elsewhere(
-        "steersman.transcripts.SessionStoreEntry", (f"test:{BY_STORE}",)
-    ),
-    "SessionSummaryEntry": Elsewhere(
-        "steersman.transcripts.SessionSummaryEntry", (f"test:{BY_STORE}",)
-    ),
+    "SessionKey": Elsewhere("steersman.transcripts.SessionKey"),
+    "SessionStoreEntry": Elsewhere("steersman.transcripts.SessionStoreEntry"),
+    "SessionSummaryEntry": Elsewhere("steersman.transcripts.SessionSummaryEntry"),
     # Options
     **_option("effort", "EffortLevel"),
     **_option("setting_sources", "SettingSource"),
     **_option("settings", "Settings"),
-    **_option(
+    **_option("sandbox", "SandboxSettings"),
+    **_forms(
         "sandbox",
-        "SandboxSettings",
-        "SandboxCredentialsConfig",
-        "SandboxFilesystemConfig",
-        "SandboxIgnoreViolations",
-        "SandboxNetworkConfig",
+        SandboxCredentialsConfig="credentials",
+        SandboxFilesystemConfig="filesystem",
+        SandboxIgnoreViolations="ignoreViolations",
+        SandboxNetworkConfig="network",
     ),
     **_option("betas", "SdkBeta"),
-    **_option(
-        "thinking", "ThinkingConfig", "ThinkingAdaptive", "ThinkingEnabled", "ThinkingDisabled"
+    **_option("thinking", "ThinkingConfig"),
+    **_forms(
+        "thinking",
+        ThinkingAdaptive="adaptive",
+        ThinkingEnabled="enabled",
+        ThinkingDisabled="disabled",
     ),
     **_option("tool_config", "ToolConfig"),
     **_option(
         "output_format",
         "OutputFormat",
-        "OutputFormatType",
         "BaseOutputFormat",
-        "JsonSchemaOutputFormat",
     ),
+    **_forms("output_format", OutputFormatType="json_schema", JsonSchemaOutputFormat="json_schema"),
     **_option(
         "mcp_servers",
         "McpServerConfig",
         "McpServerConfigForProcessTransport",
-        "McpStdioServerConfig",
-        "McpHttpServerConfig",
-        "McpSSEServerConfig",
+    ),
+    **_forms(
+        "mcp_servers",
+        McpStdioServerConfig="command",
+        McpHttpServerConfig="http",
+        McpSSEServerConfig="sse",
+        McpSdkServerConfig="sdk",
+        McpSdkServerConfigWithInstance="instance",
     ),
     **_option("permission_mode", "PermissionMode"),
     "SdkPluginConfig": Elsewhere("steersman.options.Plugin"),
     "AgentMcpServerSpec": Elsewhere("steersman.options.AgentDefinition"),
     # Tools in this process
     "createSdkMcpServer": Elsewhere("steersman.Toolbox"),
-    "McpSdkServerConfig": Elsewhere("steersman.Toolbox"),
-    "McpSdkServerConfigWithInstance": Elsewhere(
-        "steersman.tools.mcp_instance.McpInstance",
-        ("test:tests/live/test_mcp_instances.py::test_text_structure_and_errors_reach_the_model",),
-    ),
     "SdkMcpToolDefinition": Elsewhere("steersman.tools.Tool", by="steersman.tool"),
     "BUILTIN_TOOL_NAMES": Elsewhere(
         "steersman.messages.builtin.INPUTS", ("name:steersman.messages.builtin.INPUTS",)
@@ -124,6 +124,7 @@ ELSEWHERE_TS: Mapping[str, Elsewhere] = {
         Elsewhere(
             "steersman.hooks.HookEvent",
             ("test:tests/live/test_hook_events.py::test_the_events_around_turns_fire",),
+            names=tuple(map(mark_of, (Stop, SessionEnd, WorktreeCreate))),
         ),
     ),
     "HookJSONOutput": Elsewhere("steersman.hooks.Reply"),

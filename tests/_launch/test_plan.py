@@ -579,6 +579,23 @@ def test_a_skill_that_is_allowed_already_is_not_allowed_twice() -> None:
     assert added(found) == {"--allowedTools=Skill(mine),Read", OF_SKILLS}
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"network": {"allowLocalBinding": True}},
+        {"filesystem": {"denyRead": ["~/.ssh"]}},
+        {"credentials": {"envVars": ["TOKEN"]}},
+        {"ignoreViolations": {"file": ["/tmp"]}},
+    ],
+    ids=str,
+)
+def test_each_part_of_the_sandbox_reaches_the_settings_as_it_is(form: dict[str, Any]) -> None:
+    found = planned(sandbox={"enabled": True, **form})
+
+    sandbox = settings_of(found)["sandbox"]
+    assert {name: sandbox[name] for name in form} == form
+
+
 def test_the_sandbox_is_merged_into_the_settings() -> None:
     settings = {"sandbox": {"network": {"allowedDomains": ["a"]}, "enabled": False}, "other": 1}
     sandbox = {"enabled": True, "network": {"httpProxyPort": 1}, "failIfUnavailable": False}

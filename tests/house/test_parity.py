@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
-from scripts.parity_report.claims import resolved_claim
+from scripts.parity_report.claims import elsewhere_claim, field_marks, resolved_claim
 from scripts.parity_report.command import CATALOGUE, PAGE, catalogue, main, sources
 from scripts.parity_report.defaults import DEFAULTS, Default
 from scripts.parity_report.effects import NOTES, ONLY_SENT, SENT, SHOWN_BY
@@ -27,11 +28,13 @@ from steersman.hooks import PreToolUse
 from steersman.messages import Status
 from steersman.messages.builtin import INPUTS
 from steersman.options import Options
+from steersman.options.table import TABLE, EnvVariable
 from tests.house.objects import all_objects_kept
 
 pytestmark = pytest.mark.process
 
 STATUS = mark_of(Status)
+IMPORT = "from steersman.messages import Status\n"
 GOOD = Section("options", "Options", ("TypeScript",), (Row(("coffee",), reason="hosted only"),))
 DECLARED = {
     "options": 73,
@@ -286,9 +289,106 @@ def test_the_order_in_which_tests_are_read_does_not_matter(
     assert page(sections(catalogue(), Evidence(backwards))) == page(found)
 
 
-# --- What counts as exercised ----------------------------------------------------------
+# --- A test names the row's own field --------------------------------------------------
 
-IMPORT = "from steersman.messages import Status\n"
+
+def test_the_test_of_a_field_names_the_field(found: list[Section], texts: dict[str, str]) -> None:
+    fields = [
+        (row, str(row.ours).split("`")[1].rpartition(".")[2])
+        for section in found
+        for row in section.rows
+        if row.test is not None and is_field(row.ours)
+    ]
+
+    unnamed = [
+        f"{row.names}: {row.test}"
+        for row, name in fields
+        if row.test is not None and not re.search(rf"\b{name}\b", texts[row.test.path])
+    ]
+
+    assert len(fields) >= 10
+    assert unnamed == []
+
+
+def is_field(text: str) -> bool:
+    dotted = text.split("`")[1] if text.startswith("`") else ""
+    owner, _, name = dotted.rpartition(".")
+    try:
+        thing = resolve_name(owner) if owner else None
+    except (ImportError, AttributeError):
+        return False
+    return isinstance(thing, type) and field_marks(thing, name) != ()
+
+
+def test_the_live_test_of_a_tool_names_the_tool(
+    found: list[Section], texts: dict[str, str]
+) -> None:
+    (tools,) = (section for section in found if section.key == "tools")
+    live = [row for row in tools.rows if row.status == "live" and row.test is not None]
+
+    assert len(live) >= 30
+    assert [
+        row.names
+        for row in live
+        if row.test is not None
+        and f'"{row.names[0]}"' not in texts[row.test.path]
+        and row.names[1] not in texts[row.test.path]
+    ] == []
+
+
+@pytest.mark.parametrize("used", ["Status().status", "Status(status='x')"])
+def test_a_test_of_a_class_and_its_field_shows_the_field(used: str) -> None:
+    evidence = Evidence({"tests/messages/test_x.py": f"{IMPORT}def test_it(): {used}"})
+
+    assert evidence.best([STATUS], names=field_marks(Status, "status")) is not None
+
+
+def test_a_test_of_a_class_alone_does_not_show_its_field() -> None:
+    evidence = Evidence({"tests/messages/test_x.py": f"{IMPORT}def test_it(): Status()"})
+
+    assert evidence.best([STATUS]) is not None
+    assert evidence.best([STATUS], names=field_marks(Status, "status")) is None
+
+
+def test_a_test_that_is_named_by_hand_must_name_what_it_is_for() -> None:
+    path = "tests/messages/test_x.py"
+    evidence = Evidence({path: f"{IMPORT}def test_it(): ...\ndef test_other(): Status()"})
+
+    assert evidence.best([f"test:{path}::test_it"], names=[STATUS]) is None
+    assert evidence.best([f"test:{path}::test_other"], names=[STATUS]) is not None
+
+
+def test_a_test_that_is_named_by_hand_is_checked_in_every_table() -> None:
+    by_hand = [
+        (section, key)
+        for section, table in ELSEWHERE.items()
+        for key, each in table.items()
+        if any(mark.startswith("test:") for mark in each.marks)
+    ]
+    claims = [elsewhere_claim(section, key) for section, key in by_hand]
+
+    assert by_hand
+    assert [each for each in claims if each is None or not each.names] == []
+
+
+def test_a_variable_that_an_option_sets_is_not_said_to_be_left_out(found: list[Section]) -> None:
+    (env,) = (section for section in found if section.key == "env")
+    by_name = {row.names[0]: row for row in env.rows}
+    set_by = {
+        spec.travels.name: option
+        for option, spec in TABLE.items()
+        if isinstance(spec.travels, EnvVariable)
+    }
+
+    assert {name: by_name[name].ours for name in set_by.keys() & by_name.keys()} == {
+        "CLAUDE_AGENT_SDK_CLIENT_APP": "set by `steersman.Options.client_app`",
+        "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING": (
+            "set by `steersman.Options.enable_file_checkpointing`"
+        ),
+    }
+
+
+# --- What counts as exercised ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -458,7 +558,6 @@ def test_a_table_of_ours_does_not_make_all_of_it_live() -> None:
     path = "tests/live/test_x.py"
 
     assert shown_by(text, f"each:{STATUS}", path) is None
-    assert shown_by(text, f"live each:{STATUS}", path) == "test_it"
 
 
 def test_two_classes_of_one_name_are_not_taken_for_each_other() -> None:

@@ -156,6 +156,24 @@ async def play(session: Session, project: Path) -> None:
     await (await session.command("/clear"))
 
 
+async def test_a_batch_of_tools_has_its_calls_with_their_answers(
+    scripted: MakeScripted,
+) -> None:
+    seen: list[PostToolBatch] = []
+    hooks = Hooks()
+    hooks.on(PostToolBatch)(seen.append)
+    agent, _model = scripted(
+        call("Bash", command="echo one"), say("done"), hooks=hooks, allowed_tools=["Bash"]
+    )
+
+    async with asyncio.timeout(LIMIT):
+        await agent.run("go")
+
+    (batch,) = seen
+    assert [each["tool_name"] for each in batch.tool_calls] == ["Bash"]
+    assert batch.tool_calls[0]["tool_input"]["command"] == "echo one"
+
+
 async def test_the_events_around_turns_fire(scripted: MakeScripted, sandbox: CliSandbox) -> None:
     project = sandbox.project
     furnish(project)

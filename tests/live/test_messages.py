@@ -81,6 +81,24 @@ def classes_in(messages: Iterable[Message]) -> set[type]:
     return found
 
 
+async def test_the_first_messages_name_the_key_the_speed_and_what_the_cli_does(
+    scripted: MakeScripted,
+) -> None:
+    agent, _model = scripted(say("hello"))
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await session.set_permission_mode("plan")
+        await session.run("go")
+    found = [message async for message in session.messages()]
+
+    (init,) = (message for message in found if isinstance(message, Init))
+    modes = [message for message in found if isinstance(message, Status)]
+    assert [(each.status, each.permission_mode) for each in modes] == [(None, "plan")]
+    assert init.api_key_source == init.raw["apiKeySource"] != ""
+    assert init.fast_mode_state == init.raw["fast_mode_state"]
+    assert init.fast_mode_disabled_reason == init.raw.get("fast_mode_disabled_reason")
+
+
 async def test_a_conversation_is_read_in_its_classes(
     scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:

@@ -20,7 +20,12 @@ from steersman.ports import SessionStore
 from steersman.stores import MemoryStore, PostgresStore, SqliteStore
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, call, say, stall
-from steersman.transcripts.keys import SessionKey, project_key
+from steersman.transcripts.keys import (
+    SessionKey,
+    SessionStoreEntry,
+    SessionSummaryEntry,
+    project_key,
+)
 from tests.keeping_store import KeepingStore, healthy
 from tests.live.staging import LIMIT, MakeScripted, collect, first_words, until
 
@@ -34,6 +39,20 @@ QUICK = Revival(backoff=0.01)
 def script(*steps: Any) -> Script:
     """A script whose subagent sees nothing."""
     return Script(*steps, strict=True).branch("look around", say("Nothing."))
+
+
+class Listening(MemoryStore):
+    """A store that records what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: list[SessionKey] = []
+        self.entries: list[SessionStoreEntry] = []
+
+    async def append(self, key: SessionKey, entries: Any) -> None:
+        self.keys.append(key)
+        self.entries += entries
+        await super().append(key, entries)
 
 
 def elsewhere(agent: Agent, sandbox: CliSandbox) -> dict[str, str]:
@@ -320,3 +339,22 @@ async def test_a_file_given_by_its_path_is_resumed_revived_and_rewound(
     last = str(model.asked[-1].body["messages"])
     assert "I am Ann." in last
     assert "wrong way" not in last
+
+
+async def test_what_a_store_is_given_and_gives_back_has_the_keys_of_its_types(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    store = Listening()
+    agent, _model = scripted(say("hello"), session_store=store)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await session.run("go")
+    kept = await store.list_session_summaries(project_key(str(sandbox.project)))
+
+    assert {name for key in store.keys for name in key} <= set(SessionKey.__annotations__)
+    for key in store.keys:
+        assert set(key) >= SessionKey.__required_keys__
+    for entry in store.entries:
+        assert set(entry) >= SessionStoreEntry.__required_keys__
+    assert [set(each) for each in kept] == [set(SessionSummaryEntry.__annotations__)]
+    assert [each["session_id"] for each in kept] == [session.id]

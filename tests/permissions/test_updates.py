@@ -209,3 +209,12 @@ def test_a_rule_that_is_none_is_refused(rules: Any) -> None:
 def test_a_policy_file_that_is_nested_too_deeply_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="nested too deeply"):
         Policy.from_toml("rules = " + "[" * 5000)
+
+
+@pytest.mark.parametrize("behavior", ["allow", "deny", "ask"])
+def test_added_rules_have_the_behavior_that_they_were_given(behavior: Any) -> None:
+    added = AddRules(rules=[ToolRule("Read")], behavior=behavior)
+
+    written = _json.loads(_json.dumps(added))
+
+    assert (added.behavior, written["behavior"]) == (behavior, behavior)

@@ -99,7 +99,7 @@ PROTOCOL: Mapping[str, str] = {
 
 
 CHANGEABLE: Mapping[str, str] = {
-    # The CLI knows this label, and offers the model one more subagent for one that it does not know.
+    # The CLI knows this label. For one that it does not know, the model has one more subagent.
     "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
     # Asks older CLIs for their state. Which release runs is known only from the handshake, so
     # all get it; those that know the variable of `PROTOCOL` report their state without it.
