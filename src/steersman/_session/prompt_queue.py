@@ -26,8 +26,8 @@ from steersman.errors import (
 )
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.calls import ToolCallRecord
+from steersman.journal.ends import ended_by_hook, outcome_of, was_deferred
 from steersman.journal.journal import DEFAULT_MEMORY
-from steersman.journal.results import ended_by_hook, outcome_of
 from steersman.journal.text import TextStream
 from steersman.journal.totals import SessionTotals
 from steersman.messages.limits import ApiRetry
@@ -43,9 +43,6 @@ from steersman.transcripts import (
 )
 
 __all__ = ["PromptQueue", "continuations"]
-
-DEFERRED = "tool_deferred"
-"""The CLI's word for a turn that ended because a hook of ours deferred a call."""
 
 AUTHENTICATION_TRIES = 2
 """Rejected logins after which we end the CLI's retries, which take minutes and cannot succeed."""
@@ -405,7 +402,7 @@ class PromptQueue:
         outcome = outcome_of(result, was_interrupted=prompt.was_interrupted)
         if prompt.cause is not None:
             outcome = "failed"
-        elif self.is_parking and _was_deferred(result):
+        elif self.is_parking and was_deferred(result):
             return self._settle(prompt, "parked", None, prompt.delivery, has_result=True)
         cause = prompt.cause or ended_by_hook(result, prompt.stop_reason)
         delivery = _delivery_of(prompt, result)
@@ -501,15 +498,6 @@ def _uuids_of(prompt: SentPrompt, lines: Sequence[bytes]) -> list[str]:
     """Return the uuids of a prompt and of its continuations, also those of other processes."""
     stored = itertools.takewhile(lambda each: has_prompt(lines, each), continuations(prompt.uuid))
     return list(dict.fromkeys((prompt.uuid, *prompt.aliases, *stored)))
-
-
-def _was_deferred(result: Result) -> bool:
-    """Whether the turn ended because a hook of ours deferred a call.
-
-    A call that is deferred for the first time ends its turn with both reasons. One that was
-    deferred before, and is deferred again by the next CLI, has the `stop_reason` only.
-    """
-    return DEFERRED in (result.terminal_reason, result.stop_reason)
 
 
 def _delivery_of(prompt: SentPrompt, result: Result) -> Delivery:

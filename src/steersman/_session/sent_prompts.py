@@ -167,7 +167,7 @@ class PromptSender:
         if holding is None or place is None or parts.prompts.is_busy or self.count.is_any:
             return False
         lines = parts.setup.transcript(place) or ()
-        # A turn that was continued before goes on under the uuids of its continuations.
+        # A turn that was continued before is continued under the uuids of its continuations.
         stored = takewhile(lambda each: has_prompt(lines, each), continuations(uuid))
         tool = deferred_tool(lines, uuid, *stored)
         if tool is None or not holding.applies_to(tool):

@@ -270,7 +270,7 @@ class WaitingAsks:
         if row.can_be_used or row.used_mark == waiting.mark:
             row = await self._rows.use(row.number, waiting.mark)
             self._look_at(row)
-        # `let_go` may have come while the store was at work.
+        # `let_go` may have come during that call.
         self._waiting.pop(row.number, None)
         if row.used_mark != waiting.mark and waiting.is_closed:
             return

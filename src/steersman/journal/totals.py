@@ -10,9 +10,10 @@ from steersman.errors import SteersmanError
 from steersman.journal.agents import AgentNode, agent_tree
 from steersman.journal.calls import ToolCallRecord, ToolCallTracker, tool_ends_in
 from steersman.journal.costs import Cost, CostTracker
+from steersman.journal.ends import Outcome, cause_of
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.journal import DEFAULT_MEMORY
-from steersman.journal.results import Outcome, TurnResult, TurnResultBuilder, cause_of
+from steersman.journal.results import TurnResult, TurnResultBuilder
 from steersman.journal.tasks import Task, TaskRegistry
 from steersman.messages.content import ToolUseBlock
 from steersman.messages.limits import ApiRetry
