@@ -168,7 +168,7 @@ def _with_leases(
     return replace(setup, transport=LeasedTransport(setup.transport, leases)), leases
 
 
-def _own_nothing(_session: str, _is_owner: Callable[[], bool] | None) -> None:
+def _own_nothing(_session: str, _is_owner: Callable[[], bool] | None, _token: str) -> None:
     """Inform no one: the inbox does not use what is owned."""
 
 

@@ -156,7 +156,10 @@ class PromptSender:
             is_resumed = prompt.may_be_processed and await self._is_resumed(stored.uuid)
             self.require_open()
         except BaseException:
-            turns.settled(stored.uuid, "parked" if is_again else "cancelled")
+            if is_again:
+                turns.settled(stored.uuid, "parked")
+            else:
+                turns.withdrawn(stored.uuid, stored.key)
             raise
         return self._submit(prompt, stored.key, is_resumed=is_resumed)
 

@@ -20,7 +20,7 @@ from steersman.stores.databases import AskDatabase, Run
 from steersman.stores.fleet_table import FleetTable
 from steersman.stores.journal_table import JournalTable
 from steersman.stores.plain_text import from_plain, to_plain
-from steersman.stores.work_table import WorkTable
+from steersman.stores.work_table import CLOSE, SPEND, WorkTable, is_owner
 
 __all__ = ["AskTable"]
 
@@ -53,6 +53,15 @@ INSERT = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', :now, :now + ?) ON CONFLICT DO NOTHING"
 )
 INSERT_RETURNING = f"{INSERT} RETURNING {COLUMNS}"
+# Without a token there is no lease to be asked for.
+OWNS = (
+    "(? = '' OR EXISTS (SELECT 1 FROM steersman_conversations c WHERE c.lease_token = ?"
+    " AND c.session = steersman_asks.session AND c.lease_until > :now AND c.version <= 1))"
+)
+NO_OTHER = (
+    "(? = '' OR NOT EXISTS (SELECT 1 FROM steersman_conversations c WHERE c.lease_token <> ?"
+    " AND c.session = steersman_asks.session AND c.lease_token <> ''))"
+)
 UNUSED = "(state = 'open' OR (state IN ('answered', 'expired') AND used_mark IS NULL))"
 
 _NO_ASK = Ask(id="", session="", payload=CanUseTool(tool_name="", input={}), created=0.0)
@@ -67,11 +76,15 @@ class AskTable:
         self.journal = JournalTable(database)
         self.fleet = FleetTable(database)
 
-    async def open(self, ask: Ask, expires_after: float | None, awaited: Collection[int]) -> AskRow:
-        """Store `ask`, or find it again, and return its row."""
+    async def open(
+        self, ask: Ask, expires_after: float | None, awaited: Collection[int], token: str = ""
+    ) -> AskRow | None:
+        """Store `ask`, or find it again, and return its row; None if the lease is lost."""
 
-        async def work(run: Run) -> AskRow:
+        async def work(run: Run) -> AskRow | None:
             change = await self._begin(run)
+            if token and not await is_owner(run, ask.session, token):
+                return None
             known = [row for row in await _known(run, ask) if row.number not in awaited]
             if known:
                 return known[0]
@@ -95,17 +108,23 @@ class AskTable:
 
         return await self._database.write(work, is_vital=True)
 
-    async def use(self, number: int, mark: str) -> AskRow:
+    async def close(self, number: int, reason: str, mark: str, token: str = "") -> None:
+        """Close an ask for good, unless another session has the conversation."""
+
+        async def work(run: Run) -> None:
+            change = await self._begin(run)
+            told = to_plain(reason), change, change, number
+            await run(f"{CLOSE} AND number = ? AND {NO_OTHER}", *told, token, token)
+            await run(f"{SPEND} AND number = ? AND {NO_OTHER}", mark, change, number, token, token)
+
+        await self._database.write(work, is_vital=True)
+
+    async def use(self, number: int, mark: str, token: str = "") -> AskRow:
         """Use the answer if it is unused. Returns the row, with the mark that has used it."""
 
         async def work(run: Run) -> AskRow:
             change = await self._begin(run)
-            await run(
-                "UPDATE steersman_asks SET used_mark = ?, used_at = :now, last_change = ?"
-                " WHERE number = ? AND used_mark IS NULL"
-                " AND state IN ('answered', 'expired') AND version <= 1",
-                *(mark, change, number),
-            )
+            await run(f"{SPEND} AND number = ? AND {OWNS}", mark, change, number, token, token)
             return await _one(run, number)
 
         return await self._database.write(work, is_vital=True)
