@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from steersman import Agent, Allow, Session, TurnResult
+from steersman import Agent, Allow, Session, TurnResult, tool
 from steersman.inbox import StoredInbox
 from steersman.options import Park
 from steersman.permissions import Policy
+from steersman.permissions import ask as ask_first
 from steersman.permissions.asks import Ask
 from steersman.stores import SqliteStore
 from steersman.testing.request import ModelRequest
@@ -50,16 +51,21 @@ def slow(box: CliSandbox, id_: str) -> Step:
     return call("Bash", command=f"echo x >> {begun}; {wait}; echo x >> {done}", id_=id_)
 
 
+RECEIPTS = "(Bash completed with no output)", "a receipt"
+"""What the model is told by a call that has ended."""
+
+
 def until_paid(make: Callable[[str], Step]) -> Script:
-    """A model that makes its call, each time under another id, until one has a result."""
+    """A model that makes its call, each time under another id, until one has ended.
+
+    It looks at the whole conversation: the last message may be the one that continues the turn.
+    """
     numbers = itertools.count(1)
 
     def step(request: ModelRequest) -> Step:
-        last = [*request.tool_results.values()][-1:]
-        is_done = last and not any(
-            word in last[0] for word in ("nterrupted", "rejected", "not run")
-        )
-        return say("Paid.") if is_done else make(f"toolu_{next(numbers)}")
+        conversation = str(request.body["messages"])
+        has_ended = any(each in conversation for each in RECEIPTS)
+        return say("Paid.") if has_ended else make(f"toolu_{next(numbers)}")
 
     return Script(*[step] * 8)
 
@@ -208,9 +214,48 @@ async def test_a_tool_that_takes_longer_than_the_grace_of_a_sigterm_is_asked_abo
         async with answering(store.inbox()) as asked_again:
             (done,) = await goes_on(Agent(agent.options, inbox=store.inbox()))
 
-    assert (status, len(asked_again)) == (0, 1)
+    (again,) = asked_again
+    assert again.earlier is not None
+    assert (status, again.earlier.by, again.earlier.answer) == (0, "ann", Allow())
     assert (done.outcome, done.text) == ("completed", "Paid.")
     assert (lines_of(sandbox, BEGUN), lines_of(sandbox, DONE)) == (2, 1)
+
+
+@pytest.mark.parametrize("is_idempotent", [True, False])
+async def test_only_a_tool_that_may_run_again_is_answered_again_in_silence(
+    scripted: MakeScripted, tmp_path: Path, *, is_idempotent: bool
+) -> None:
+    begun, never, ran = asyncio.Event(), asyncio.Event(), list[int]()
+
+    @tool(idempotent=is_idempotent)
+    async def pay(invoice: int) -> str:
+        """Pay an invoice."""
+        ran.append(invoice)
+        if len(ran) == 1:
+            begun.set()
+            await never.wait()
+        return "a receipt"
+
+    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "work.db") as store:
+        agent, _ = scripted(
+            until_paid(lambda id_: call("mcp__functions__pay", invoice=7, id_=id_)),
+            inbox=store.inbox(),
+            functions=[pay],
+            policy=Policy(ask_first("mcp__functions__pay")),
+            park=Park(grace=0.1),
+        )
+        async with agent.open(CUSTOMER) as session:
+            await session.send("pay", key=INVOICE)
+            await next_ask(store.inbox())
+            await allow_all(store.inbox())
+            await begun.wait()
+        async with answering(store.inbox()) as asked_again:
+            (done,) = await goes_on(agent)
+
+    assert (done.outcome, done.text, ran) == ("completed", "Paid.", [7, 7])
+    assert [each.earlier and each.earlier.by for each in asked_again] == (
+        [] if is_idempotent else ["ann"]
+    )
 
 
 @pytest.mark.parametrize("how", ["park", "aclose"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from steersman._json import JsonDict
 from steersman._protocol.events import TurnSettled
@@ -33,6 +33,7 @@ from steersman.journal.totals import SessionTotals
 from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Result
+from steersman.permissions import CanUseTool
 from steersman.transcripts import (
     answer_to,
     ending_of,
@@ -171,10 +172,14 @@ class PromptQueue:
         line = link.connection.prompt(prompt.uuid, prompt.content, **fields)
         link.write(line, (prompt.uuid,))
 
-    def adopt(self, prompt: SentPrompt) -> None:
-        """Count the turn that the CLI has begun by itself as that of this prompt; write nothing."""
+    def adopt(self, prompt: SentPrompt, calls: Iterable[CanUseTool]) -> None:
+        """Count the turn that the CLI has begun by itself as that of this prompt; write nothing.
+
+        `calls` are those of an earlier CLI that it asks about: no message of this one begins them.
+        """
         assert self._link is not None
         self._open(prompt)
+        self.totals.resume(prompt.uuid, calls, self._journal.clock())
         self._link.connection.adopt(prompt.uuid)
         prompt.started()
 

@@ -119,22 +119,14 @@ class PromptSender:
         self.count.sent(prompt.uuid)
         self.known.add(prompt.turn)
         if is_resumed:
-            self._parts.prompts.adopt(prompt)
-            self._resume_calls()
+            holding = self._parts.responder.holding
+            self._parts.prompts.adopt(prompt, () if holding is None else holding.requests)
         else:
             self._parts.prompts.submit(prompt)
         if self._parts.responder.holding is not None:
             self._parts.responder.holding.prompt_sent()
         self._parts.status.move(Move.BEGIN)
         return prompt.turn
-
-    def _resume_calls(self) -> None:
-        """Count the calls of an earlier CLI as running: no message of this one begins them."""
-        parts, holding = self._parts, self._parts.responder.holding
-        assert holding is not None
-        for each in holding.requests:
-            given = each.tool_use_id or "", each.tool_name, each.input
-            parts.prompts.totals.calls.resume(*given, parts.journal.clock())
 
     # Turns that a store keeps
 

@@ -15,7 +15,8 @@ from steersman.inbox.changes import EXPIRED, AskOutcome, Change
 from steersman.inbox.fleet_rows import FleetRows
 from steersman.inbox.work_rows import JournalRows, WorkRows
 from steersman.permissions import Ask
-from steersman.permissions.json_form import Answer, answer_from_json
+from steersman.permissions.asks import Answer
+from steersman.permissions.json_form import answer_from_json
 
 __all__ = ["AskRow", "AskRows", "Ending"]
 
@@ -82,8 +83,13 @@ class AskRow:
         return answer
 
     def changes(self, since: int) -> list[tuple[int, Change]]:
-        """Return the changes of this row after number `since`, each with its number."""
-        found: list[tuple[int, Change]] = [(self.opened, Change("opened", self.ask))]
+        """Return the changes of this row after number `since`, each with its number.
+
+        A row that was answered as it was opened never waits for anybody.
+        """
+        found: list[tuple[int, Change]] = []
+        if self.ended != self.opened:
+            found.append((self.opened, Change("opened", self.ask)))
         if self.delegated:
             found.append((self.delegated, Change("delegated", self.ask)))
         outcome = self.outcome()

@@ -27,7 +27,8 @@ from steersman.inbox.rows import AskRow, AskRows, Ending
 from steersman.inbox.waiting import Waiting
 from steersman.inbox.work import StoredWork
 from steersman.permissions import Ask, AskKind, QuestionAnswer
-from steersman.permissions.json_form import Answer, answer_to_json
+from steersman.permissions.asks import Answer
+from steersman.permissions.json_form import answer_to_json
 
 __all__ = ["StoredInbox"]
 
