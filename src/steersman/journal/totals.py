@@ -82,6 +82,11 @@ class SessionTotals:
             for tracker in (self.calls, self._turns[uuid].calls):
                 tracker.resume(each.tool_use_id, each.tool_name, each.input, at)
 
+    def calls_of(self, uuid: str) -> tuple[ToolCallRecord, ...]:
+        """Return the tool calls of a turn that has not settled."""
+        turn = self._turns.get(uuid)
+        return () if turn is None else turn.calls.all
+
     def record(self, entry: Entry, name: str) -> list[ToolCallRecord]:
         """Record a message, and return the tool calls that begin or end with it."""
         if entry.kind is MESSAGE:
