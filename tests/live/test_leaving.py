@@ -23,7 +23,7 @@ from steersman.permissions.asks import Ask
 from steersman.stores import SqliteStore
 from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
-from steersman.testing.script import Script, Step, call, say, stall
+from steersman.testing.script import Script, Step, call, calls, say, stall
 from tests.live.durable import (
     CUSTOMER,
     INVOICE,
@@ -328,3 +328,35 @@ async def test_only_interrupt_and_cancel_end_a_turn_for_good(
     assert ended.outcome == ("interrupted" if how == "interrupt" else "cancelled")
     assert (nothing, left) == ([], [])
     assert paid(sandbox) == ""
+
+
+async def test_a_call_that_has_ended_beside_one_that_waits_is_not_made_again(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+) -> None:
+    first, second = sandbox.project / "first", sandbox.project / "second"
+
+    def step(request: ModelRequest) -> Step:
+        conversation = str(request.body["messages"])
+        missing = [each for each in (first, second) if f"receipt {each.name}" not in conversation]
+        commands = [
+            f"echo x >> {each}; echo receipt {each.name[:3]}''{each.name[3:]}" for each in missing
+        ]
+        return (
+            calls(*(call("Bash", command=each) for each in commands)) if missing else say("Paid.")
+        )
+
+    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "work.db") as store:
+        agent, _ = scripted(Script(*[step] * 8), inbox=store.inbox())
+        async with agent.open(CUSTOMER) as session:
+            await session.send("pay", key=INVOICE)
+            await next_ask(store.inbox())
+            await allow_all(store.inbox())
+            await until(first.exists)
+            await next_ask(store.inbox())
+            await session.park()
+        async with answering(store.inbox()) as asked_again:
+            (done,) = await goes_on(agent)
+
+    assert (done.outcome, done.text) == ("completed", "Paid.")
+    assert [first.read_text(), second.read_text()] == ["x\n", "x\n"]
+    assert len(asked_again) == 1
