@@ -28,6 +28,12 @@ export interface Summary {
   readonly queued: readonly Queued[];
 }
 
+export interface Earlier {
+  readonly how: string;
+  readonly by: string;
+  readonly at: number;
+}
+
 export interface Ask {
   readonly id: string;
   readonly session: string;
@@ -35,6 +41,8 @@ export interface Ask {
   readonly created: number;
   readonly expires: number | null;
   readonly assignee: string;
+  /** What was answered to the same call before its host was lost. */
+  readonly earlier: Earlier | null;
   readonly payload: JsonObject;
   readonly digest: string;
 }
@@ -76,6 +84,14 @@ function readQueued(found: JsonObject): Queued {
   };
 }
 
+function readEarlier(found: JsonObject): Earlier | null {
+  const by = text(found["by"]);
+  if (!by) return null;
+  const behavior = text(object(found["answer"])["behavior"]);
+  const how = behavior === "allow" ? "Allowed" : behavior === "deny" ? "Denied" : "Answered";
+  return { how, by, at: number(found["at"]) };
+}
+
 export function readAsk(found: unknown): Ask | null {
   if (!isObject(found) || !text(found["id"])) return null;
   return {
@@ -85,6 +101,7 @@ export function readAsk(found: unknown): Ask | null {
     created: number(found["created"]),
     expires: typeof found["expires"] === "number" ? found["expires"] : null,
     assignee: text(found["assignee"]),
+    earlier: readEarlier(object(found["earlier"])),
     payload: object(found["payload"]),
     digest: text(found["digest"]),
   };

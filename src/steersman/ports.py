@@ -452,10 +452,11 @@ class AwaitsAnswers(DurableAsks, Protocol):
         """
         ...
 
-    def own(self, session: str, is_owner: Callable[[], bool] | None) -> None:
+    def own(self, session: str, is_owner: Callable[[], bool] | None, token: str = "") -> None:
         """Use answers for the asks of a session only while `is_owner` returns True; None ends that.
 
-        `is_owner` is called from any thread.
+        `is_owner` is called from any thread. `token` is that of the session's lease: each write
+        about its asks names it, and changes nothing once the lease is lost.
         """
         ...
 

@@ -163,3 +163,25 @@ async def test_a_turn_that_may_be_stored_although_that_failed_is_cancelled(
     await stage.turns.close()
 
     assert stage.rows.written == written
+
+
+@pytest.mark.parametrize(
+    ("key", "written"),
+    [(None, ("settled", "cancelled")), ("invoice 7", ("parked", "parked"))],
+    ids=["withdrawn", "promised"],
+)
+async def test_a_prompt_whose_sender_is_cancelled_is_promised_by_its_key(
+    key: str | None, written: tuple[str, ...]
+) -> None:
+    stage = Stage()
+    stage.rows.is_hanging = True
+    sending = asyncio.create_task(stage.turns.begin("u1", key, "pay", {}, "later"))
+    await asyncio.sleep(0)
+    stage.rows.is_hanging = False
+
+    sending.cancel()
+    await asyncio.wait([sending])
+    await stage.turns.close()
+
+    assert sending.cancelled()
+    assert stage.rows.written == [("s", "token", "u1", *written)]

@@ -47,7 +47,7 @@ class Cli:
 async def test_after_the_end_of_the_lease_nothing_is_read_or_written() -> None:
     now, lost = [100.0], list[LeaseLost]()
     work = SessionWork(cast("Any", Work()), None, "me", "here", "token", 10.0)
-    leases = Leases(work, lost.append, dict[str, Any]().__setitem__, clock=lambda: now[0])
+    leases = Leases(work, lost.append, lambda *_: None, clock=lambda: now[0])
     await leases.take("s")
     cli, reader = Cli(), Cli()
 

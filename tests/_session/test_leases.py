@@ -63,6 +63,7 @@ class Owner:
     def __init__(self, store: Store, owner: str = "me", token: str = "mine") -> None:
         self.lost: list[tuple[LeaseLost, float]] = []
         self.owns: dict[str, Callable[[], bool] | None] = {}
+        self.token = token
         self.stopped = 0.0
         """Seconds that this process was stopped."""
         loop = asyncio.get_running_loop()
@@ -70,9 +71,13 @@ class Owner:
         self.leases = Leases(
             work,
             lambda error: self.lost.append((error, loop.time())),
-            self.owns.__setitem__,
+            self._own,
             clock=lambda: loop.time() + self.stopped,
         )
+
+    def _own(self, session: str, is_owner: Callable[[], bool] | None, token: str) -> None:
+        assert token == ("" if is_owner is None else self.token)
+        self.owns[session] = is_owner
 
 
 async def later(seconds: float) -> None:

@@ -7,16 +7,18 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+import steersman._factory as factory
 from steersman import Agent, Allow, Hooks, Session
 from steersman._session.durable import SessionWork, refuse_other_machine
 from steersman.errors import ChannelClosed, StoreError, UsageError
 from steersman.hooks import PreToolUse
 from steersman.inbox import Inbox, StoredInbox
 from steersman.journal import Entry, Kind
+from steersman.messages import User
 from steersman.options import Park
 from steersman.permissions import Ask
 from steersman.ports import (
@@ -27,6 +29,7 @@ from steersman.ports import (
     Receiver,
     StoredAsk,
     StoredTurn,
+    Transport,
 )
 from steersman.stores import SqliteStore
 from steersman.testing.faults import VirtualClockLoop
@@ -314,6 +317,61 @@ def test_a_program_that_ends_without_closing_leaves_its_turn_for_the_next(tmp_pa
 
     assert asyncio.run(left(tmp_path / "work.db", sessions[0])) == [("pay", "parked")]
     assert sessions[0].state == "completed"
+
+
+class LateFile:
+    """A CLI whose file has the result of a tool only after some looks at it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
+        self._inner = ScriptedCLI(Script(call("Bash", command="pay"), stall()))
+        self._looks = looks
+        self.was_whole: list[bool] = []
+        """Whether the file had the result when a CLI was killed."""
+        monkeypatch.setattr(factory, "transcript_reader", lambda _env: self._read)
+
+    def _read(self, session_id: str) -> list[bytes] | None:
+        lines = self._inner.stage.memory.lines(session_id)
+        if lines is None or not any(b"tool_result" in each for each in lines):
+            return lines
+        self._looks -= 1
+        return [each for each in lines if self._looks < 0 or b"tool_result" not in each]
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        return _Watched(await self._inner.open(launch, receiver), self)
+
+    def killed(self) -> None:
+        self.was_whole.append(self._looks < 0)
+
+
+class _Watched:
+    """A channel that reports when its CLI is killed."""
+
+    def __init__(self, inner: Channel, place: LateFile) -> None:
+        self._inner, self._place = inner, place
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def kill(self) -> None:
+        self._place.killed()
+        self._inner.kill()
+
+
+async def test_a_session_is_left_only_when_the_last_result_is_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = LateFile(monkeypatch, looks=5)
+    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+        agent = Agent(transport=cast("Transport", place), inbox=store.inbox())
+        async with agent.open("customer 7", can_use_tool=lambda *_: Allow()) as session:
+            turn = await session.send("pay", key="invoice 7")
+            async for message in turn:
+                if isinstance(message, User):
+                    break
+            await session.park()
+            result = await turn
+
+    assert (result.outcome, place.was_whole[:1]) == ("parked", [True])
 
 
 # --- With a store that is away -----------------------------------------------------------

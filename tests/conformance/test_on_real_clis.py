@@ -18,6 +18,7 @@ from steersman_conformance.report import Report
 from steersman_conformance.scenes import (
     cancelling,
     control,
+    ends,
     failures,
     handshake,
     hooks,
@@ -35,7 +36,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 GROUPS: dict[str, tuple[Scene[Any], ...]] = {
     module.__name__.rpartition(".")[2]: module.SCENES
     for module in (
-        *(cancelling, control, failures, handshake, hooks),
+        *(cancelling, control, ends, failures, handshake, hooks),
         *(permissions, queue, sessions, turns),
     )
 }

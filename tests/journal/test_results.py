@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from steersman.errors import ApiFailed, NotLoggedIn, TurnStopped
 from steersman.journal import Outcome, TurnResult
 from steersman.journal.costs import CostTracker
-from steersman.journal.results import TurnResultBuilder, cause_of, outcome_of
+from steersman.journal.ends import cause_of, outcome_of
+from steersman.journal.results import TurnResultBuilder
 from steersman.messages import Assistant, Result, parse_message
 from tests.samples import frames, traces
 

@@ -50,7 +50,7 @@ async def main(given):
         loop, mine = asyncio.get_running_loop(), asyncio.current_task()
         loop.add_signal_handler(signal.SIGTERM, mine.cancel)
     async with SqliteStore(given.pop("store")) as store:
-        park = Park(lease=given.pop("lease"))
+        park = Park(lease=given.pop("lease"), grace=given.pop("grace"))
         agent = Agent(inherit_env=False, inbox=store.inbox(), park=park, **given)
         async with agent.open("customer 7") as session:
             result = await (await session.send("pay", key="invoice 7"))
@@ -69,6 +69,7 @@ async def another_host(
     *,
     closes: bool = False,
     lease: float = 30.0,
+    grace: float = 5.0,
     errors: int | None = None,
 ) -> AsyncGenerator[asyncio.subprocess.Process]:
     """A process that sends the prompt and waits; with `closes`, SIGTERM makes it close."""
@@ -80,6 +81,7 @@ async def another_host(
         "store": str(store),
         "closes": closes,
         "lease": lease,
+        "grace": grace,
     }
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", HOST, json.dumps(given)), stderr=errors
@@ -137,10 +139,11 @@ async def parked_turn(agent: Agent, store: SqliteStore) -> tuple[Session, TurnRe
     return session, await turn, ask
 
 
-async def goes_on(agent: Agent) -> list[TurnResult]:
-    """Open the conversation again, and take up its turns."""
+async def goes_on(agent: Agent, *, again: bool = False) -> list[TurnResult]:
+    """Open the conversation again, and take up its turns; or, with `again`, send its prompt."""
     async with agent.open(CUSTOMER) as session:
-        return [await turn for turn in await session.take_up()]
+        turns = [await session.send("pay", key=INVOICE)] if again else await session.take_up()
+        return [await turn for turn in turns]
 
 
 async def goes_on_when_ready(agent: Agent, store: SqliteStore) -> list[TurnResult]:

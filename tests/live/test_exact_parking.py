@@ -131,6 +131,9 @@ async def test_a_permission_is_parked_exactly(
     told = model.asked[-1].tool_results["toolu_paid"]
     files = {each.name for each in sandbox.project.iterdir()}
     assert (parked.terminal_reason, done.outcome, left) == ("tool_deferred", "completed", [])
+    assert [(each.tool_use_id, each.is_running) for each in done.tool_calls] == [
+        ("toolu_paid", False)
+    ]
     assert len(model.asked) == 2
     assert {
         "allowed": files == {"paid"},

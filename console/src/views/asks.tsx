@@ -63,6 +63,12 @@ export function AskCard({ ask, withSession = false, isSelected = false, onSelect
           {ask.expires !== null && ` · expires in ${duration(ask.expires - now.value)}`}
           {ask.assignee && ` · for ${ask.assignee}`}
         </p>
+        {ask.earlier && (
+          <p class="quiet">
+            {ask.earlier.how} before by {ask.earlier.by}, {ago(ask.earlier.at, now.value)}; whether it ran then is not
+            known.
+          </p>
+        )}
       </header>
       {ask.kind === "permission" && (
         <>

@@ -57,7 +57,9 @@ class DurableTurns:
     ) -> None:
         """Store a turn. Raises `StoreError` or `LeaseLost`; then nothing may be sent.
 
-        A row that may have been written although this failed is settled as cancelled.
+        A row that may have been written although this failed is settled as cancelled: the caller
+        knows that nothing was promised. One whose caller was cancelled is withdrawn as `withdrawn`
+        does.
         """
         if self.work is None:
             return
@@ -68,8 +70,8 @@ class DurableTurns:
             await self.work.work.begin(session, self.work.token, turn)
         except BaseException as error:
             if is_new and not isinstance(error, LeaseLost):
-                self.endings.append(_Ending(session, uuid, "settled", "cancelled"))
-                self._write()
+                self._begun[uuid] = session
+                self.withdrawn(uuid, key if isinstance(error, asyncio.CancelledError) else None)
             raise
         self._begun[uuid] = session
 
@@ -78,6 +80,10 @@ class DurableTurns:
         """The turns that were not settled when the session began."""
         before = None if self.work is None else self.work.before
         return set() if before is None else {each.uuid for each in before.turns}
+
+    def withdrawn(self, uuid: str, key: str | None) -> None:
+        """Settle a turn whose prompt was not sent. One with a key is promised with its row."""
+        self.settled(uuid, "cancelled" if key is None else "parked")
 
     def settled(self, uuid: str, outcome: str) -> None:
         """Write how a turn has ended, in the background."""

@@ -39,7 +39,7 @@ class Leases:
         self,
         work: SessionWork,
         lost: Callable[[LeaseLost], None],
-        own: Callable[[str, Callable[[], bool] | None], None],
+        own: Callable[[str, Callable[[], bool] | None, str], None],
         *,
         clock: Callable[[], float] | None = None,
     ) -> None:
@@ -112,7 +112,7 @@ class Leases:
         if not self._until:
             work.before = before
         self._until[session_id] = asked + work.seconds
-        self._own(session_id, lambda: self.left > 0)
+        self._own(session_id, lambda: self.left > 0, work.token)
         self.on_renewed()
         if self._renewing is None:
             self._renewing = asyncio.Task(self._renew_all())
@@ -165,7 +165,7 @@ class Leases:
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(RELEASING):
                 for session_id in tried:
-                    self._own(session_id, None)
+                    self._own(session_id, None, "")
                     await self._work.work.release(session_id, self._work.token)
 
 

@@ -18,6 +18,7 @@ from steersman._session.requests.responder import CliRequest
 from steersman._session.turn import SentPrompt
 from steersman.errors import SteersmanError, UsageError
 from steersman.journal import Phase
+from steersman.journal.calls import ToolCallRecord
 from steersman.permissions import Ask, CanUseTool, Elicitation
 from steersman.ports import DurableAsks
 from steersman.transcripts.lookup import deferred_tool
@@ -52,8 +53,6 @@ class Parking:
         self._alarm: asyncio.TimerHandle | None = None
         self._seen: tuple[object, float] | None = None
         """What the session waited for at the last look, and since when."""
-        self._let_finish: set[str] = set()
-        """The calls that ran when the parking began, and were given time to finish."""
         self.waits_for: tuple[str, ...] = ()
         """The ids of the asks that wait, once the session was parked."""
 
@@ -284,8 +283,6 @@ class Parking:
         """
         if self._parts.gate.has_stopped_tree:
             return
-        running = self._parts.prompts.totals.calls.running
-        self._let_finish |= {each.tool_use_id for each in running if not each.parent_tool_use_id}
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._parts.options.park.grace):
                 while True:
@@ -321,13 +318,12 @@ class Parking:
     async def _wait_for_file(self) -> None:
         """Return once the running calls of the main agent are in the CLI's own file.
 
-        So are the results of those that finished meanwhile: without its result a call runs again.
+        So is the last result that the CLI has reported: without its result a call runs again.
         """
         parts = self._parts
         running = parts.prompts.totals.calls.running
         wanted = [each.tool_use_id.encode() for each in running if not each.parent_tool_use_id]
-        finished = self._let_finish - {each.tool_use_id for each in running}
-        wanted += [b'"tool_use_id":"%b"' % each.encode() for each in finished]
+        wanted += [b'"tool_use_id":"%b"' % each.encode() for each in self._last_ended()]
         place, cli = parts.slot.place, parts.slot.running
         if not wanted or place is None or parts.gate.has_stopped_tree:
             return
@@ -340,6 +336,21 @@ class Parking:
             if all(each in text for each in wanted):
                 return
             await asyncio.sleep(POLL)
+
+    def _last_ended(self) -> list[str]:
+        """Return the call of the main agent that ended last, of each turn that is left."""
+        prompts = self._parts.prompts
+        turns = (prompts.totals.calls_of(each.uuid) for each in prompts.unsettled)
+        ended = ([each for each in calls if _is_own_end(each)] for calls in turns)
+        return [max(calls, key=_ended_at).tool_use_id for calls in ended if calls]
+
+
+def _is_own_end(call: ToolCallRecord) -> bool:
+    return not (call.is_running or call.parent_tool_use_id)
+
+
+def _ended_at(call: ToolCallRecord) -> float:
+    return call.started + (call.duration or 0.0)
 
 
 def _tool_use_id(ask: Ask) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from steersman._json import JsonDict
 from steersman._protocol.events import TurnSettled
@@ -26,13 +26,14 @@ from steersman.errors import (
 )
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.calls import ToolCallRecord
+from steersman.journal.ends import ended_by_hook, outcome_of, was_deferred
 from steersman.journal.journal import DEFAULT_MEMORY
-from steersman.journal.results import ended_by_hook, outcome_of
 from steersman.journal.text import TextStream
 from steersman.journal.totals import SessionTotals
 from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Result
+from steersman.permissions import CanUseTool
 from steersman.transcripts import (
     answer_to,
     ending_of,
@@ -43,9 +44,6 @@ from steersman.transcripts import (
 )
 
 __all__ = ["PromptQueue", "continuations"]
-
-DEFERRED = "tool_deferred"
-"""The CLI's word for a turn that ended because a hook of ours deferred a call."""
 
 AUTHENTICATION_TRIES = 2
 """Rejected logins after which we end the CLI's retries, which take minutes and cannot succeed."""
@@ -176,10 +174,14 @@ class PromptQueue:
         line = link.connection.prompt(prompt.uuid, prompt.content, **fields)
         link.write(line, (prompt.uuid,))
 
-    def adopt(self, prompt: SentPrompt) -> None:
-        """Count the turn that the CLI has begun by itself as that of this prompt; write nothing."""
+    def adopt(self, prompt: SentPrompt, calls: Iterable[CanUseTool]) -> None:
+        """Count the turn that the CLI has begun by itself as that of this prompt; write nothing.
+
+        `calls` are those of an earlier CLI that it asks about: no message of this one begins them.
+        """
         assert self._link is not None
         self._open(prompt)
+        self.totals.resume(prompt.uuid, calls, self._journal.clock())
         self._link.connection.adopt(prompt.uuid)
         prompt.started()
 
@@ -407,7 +409,7 @@ class PromptQueue:
         outcome = outcome_of(result, was_interrupted=prompt.was_interrupted)
         if prompt.cause is not None:
             outcome = "failed"
-        elif self.is_parking and _was_deferred(result):
+        elif self.is_parking and was_deferred(result):
             return self._settle(prompt, "parked", None, prompt.delivery, has_result=True)
         cause = prompt.cause or ended_by_hook(result, prompt.stop_reason)
         delivery = _delivery_of(prompt, result)
@@ -504,15 +506,6 @@ def _uuids_of(prompt: SentPrompt, lines: Sequence[bytes]) -> list[str]:
     """Return the uuids of a prompt and of its continuations, also those of other processes."""
     stored = itertools.takewhile(lambda each: has_prompt(lines, each), continuations(prompt.uuid))
     return list(dict.fromkeys((prompt.uuid, *prompt.aliases, *stored)))
-
-
-def _was_deferred(result: Result) -> bool:
-    """Whether the turn ended because a hook of ours deferred a call.
-
-    A call that is deferred for the first time ends its turn with both reasons. One that was
-    deferred before, and is deferred again by the next CLI, has the `stop_reason` only.
-    """
-    return DEFERRED in (result.terminal_reason, result.stop_reason)
 
 
 def _delivery_of(prompt: SentPrompt, result: Result) -> Delivery:

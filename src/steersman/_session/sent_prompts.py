@@ -119,22 +119,14 @@ class PromptSender:
         self.count.sent(prompt.uuid)
         self.known.add(prompt.turn)
         if is_resumed:
-            self._parts.prompts.adopt(prompt)
-            self._resume_calls()
+            holding = self._parts.responder.holding
+            self._parts.prompts.adopt(prompt, () if holding is None else holding.requests)
         else:
             self._parts.prompts.submit(prompt)
         if self._parts.responder.holding is not None:
             self._parts.responder.holding.prompt_sent()
         self._parts.status.move(Move.BEGIN)
         return prompt.turn
-
-    def _resume_calls(self) -> None:
-        """Count the calls of an earlier CLI as running: no message of this one begins them."""
-        parts, holding = self._parts, self._parts.responder.holding
-        assert holding is not None
-        for each in holding.requests:
-            given = each.tool_use_id or "", each.tool_name, each.input
-            parts.prompts.totals.calls.resume(*given, parts.journal.clock())
 
     # Turns that a store keeps
 
@@ -156,7 +148,10 @@ class PromptSender:
             is_resumed = prompt.may_be_processed and await self._is_resumed(stored.uuid)
             self.require_open()
         except BaseException:
-            turns.settled(stored.uuid, "parked" if is_again else "cancelled")
+            if is_again:
+                turns.settled(stored.uuid, "parked")
+            else:
+                turns.withdrawn(stored.uuid, stored.key)
             raise
         return self._submit(prompt, stored.key, is_resumed=is_resumed)
 
@@ -167,7 +162,7 @@ class PromptSender:
         if holding is None or place is None or parts.prompts.is_busy or self.count.is_any:
             return False
         lines = parts.setup.transcript(place) or ()
-        # A turn that was continued before goes on under the uuids of its continuations.
+        # A turn that was continued before is continued under the uuids of its continuations.
         stored = takewhile(lambda each: has_prompt(lines, each), continuations(uuid))
         tool = deferred_tool(lines, uuid, *stored)
         if tool is None or not holding.applies_to(tool):

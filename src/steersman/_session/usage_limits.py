@@ -21,7 +21,7 @@ from steersman.control.context import GetUsage, UsageReport
 from steersman.control.verbs import Answer
 from steersman.errors import LimitReached
 from steersman.journal import Entry, Kind
-from steersman.journal.results import outcome_of
+from steersman.journal.ends import outcome_of
 from steersman.messages.content import ToolUseBlock
 from steersman.messages.turns import Assistant, Result
 from steersman.messages.usage import ModelUsage, Usage

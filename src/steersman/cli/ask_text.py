@@ -10,7 +10,7 @@ from steersman import _json
 from steersman._terminal import one_line, printable
 from steersman.errors import UsageError
 from steersman.inbox import AskOutcome, Change
-from steersman.permissions import Ask
+from steersman.permissions import Allow, Ask, Deny
 from steersman.permissions.json_form import answer_to_json, ask_to_json
 
 __all__ = ["as_json", "as_line", "as_page", "change_as_json", "change_as_line"]
@@ -39,10 +39,25 @@ def as_page(ask: Ask) -> str:
         "since": _date(ask.created),
         "expires": None if ask.expires is None else _date(ask.expires),
         "assignee": ask.assignee,
+        "before": _earlier(ask),
         "digest": ask.digest,
     }
     lines = [f"{name + ':':10}{one_line(value)}" for name, value in fields.items() if value]
     return "\n".join([*lines, printable(json.dumps(_asked(ask), indent=2, ensure_ascii=False))])
+
+
+def _earlier(ask: Ask) -> str | None:
+    if ask.earlier is None:
+        return None
+    answer, by, at = ask.earlier.answer, ask.earlier.by, _date(ask.earlier.at)
+    match answer:
+        case Allow():
+            how = "allowed"
+        case Deny(message=why):
+            how = f"denied ({why})"
+        case _:
+            how = "answered"
+    return f"{how} by {by}, {at}; whether the call ran then is not known"
 
 
 def as_json(ask: Ask, outcome: AskOutcome | None = None) -> str:

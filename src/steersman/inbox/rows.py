@@ -15,11 +15,12 @@ from steersman.inbox.changes import EXPIRED, AskOutcome, Change
 from steersman.inbox.fleet_rows import FleetRows
 from steersman.inbox.work_rows import JournalRows, WorkRows
 from steersman.permissions import Ask
-from steersman.permissions.json_form import Answer, answer_from_json
+from steersman.permissions.asks import Answer
+from steersman.permissions.json_form import answer_from_json
 
 __all__ = ["AskRow", "AskRows", "Ending"]
 
-Ending = Literal["answered", "expired", "closed"]
+Ending = Literal["answered", "expired"]
 
 STRANGE = "its row cannot be read: a later release of steersman wrote it, or it was removed"
 UNREADABLE = "Denied: the stored answer cannot be read."
@@ -82,8 +83,13 @@ class AskRow:
         return answer
 
     def changes(self, since: int) -> list[tuple[int, Change]]:
-        """Return the changes of this row after number `since`, each with its number."""
-        found: list[tuple[int, Change]] = [(self.opened, Change("opened", self.ask))]
+        """Return the changes of this row after number `since`, each with its number.
+
+        A row that was answered as it was opened never waits for anybody.
+        """
+        found: list[tuple[int, Change]] = []
+        if self.ended != self.opened:
+            found.append((self.opened, Change("opened", self.ask)))
         if self.delegated:
             found.append((self.delegated, Change("delegated", self.ask)))
         outcome = self.outcome()
@@ -121,8 +127,12 @@ class AskRows(Protocol):
         """The workers and budgets of the same database."""
         ...
 
-    async def open(self, ask: Ask, expires_after: float | None, awaited: Collection[int]) -> AskRow:
+    async def open(
+        self, ask: Ask, expires_after: float | None, awaited: Collection[int], token: str = ""
+    ) -> AskRow | None:
         """Store `ask`, or find it again, and return its row.
+
+        With the `token` of a lease, returns None if the lease of the conversation is lost.
 
         A row is the same ask if it has its session and digest, and also its `tool_use_id`, or its
         turn and tool; if it is open, or its answer is unused; and if it is not one of the rows
@@ -134,8 +144,18 @@ class AskRows(Protocol):
         """End an ask if it is open. Returns the row; it has the `mark` if this call ended it."""
         ...
 
-    async def use(self, number: int, mark: str) -> AskRow:
-        """Use the answer if it is unused. Returns the row, with the mark that has used it."""
+    async def close(self, number: int, reason: str, mark: str, token: str = "") -> None:
+        """Close an ask for good: nobody answers it any more, and an answer is not used any more.
+
+        With the `token` of a lease, only if no other session has the conversation.
+        """
+        ...
+
+    async def use(self, number: int, mark: str, token: str = "") -> AskRow:
+        """Use the answer if it is unused. Returns the row, with the mark that has used it.
+
+        With the `token` of a lease, only if that lease is valid.
+        """
         ...
 
     async def give_back(self, number: int, mark: str) -> None:

@@ -27,7 +27,8 @@ from steersman.inbox.rows import AskRow, AskRows, Ending
 from steersman.inbox.waiting import Waiting
 from steersman.inbox.work import StoredWork
 from steersman.permissions import Ask, AskKind, QuestionAnswer
-from steersman.permissions.json_form import Answer, answer_to_json
+from steersman.permissions.asks import Answer
+from steersman.permissions.json_form import answer_to_json
 
 __all__ = ["StoredInbox"]
 
@@ -44,8 +45,9 @@ class StoredInbox:
 
     def __init__(self, keeper: AskKeeper, *, expires_after: float | None = None) -> None:
         check_expires_after(expires_after)
-        self._owners: dict[str, Callable[[], bool]] = {}
-        """Whether a session of this process still has its conversation, by session."""
+        self._owners: dict[str, tuple[Callable[[], bool], str]] = {}
+        """Whether a session of this process still has its conversation, and the token of its
+        lease, by session."""
         self._keeper = keeper
         self._expires_after = expires_after
         self._lock = threading.Lock()
@@ -65,16 +67,17 @@ class StoredInbox:
 
     # For sessions: the ports `DurableAsks` and `AwaitsAnswers`
 
-    def own(self, session: str, is_owner: Callable[[], bool] | None) -> None:
+    def own(self, session: str, is_owner: Callable[[], bool] | None, token: str = "") -> None:
         """Use answers for the asks of a session only while `is_owner` returns True.
 
-        It is called from any thread. `None` ends that.
+        It is called from any thread. `None` ends that. Writes about its asks name the `token` of
+        its lease.
         """
         with self._lock:
             if is_owner is None:
                 self._owners.pop(session, None)
             else:
-                self._owners[session] = is_owner
+                self._owners[session] = is_owner, token
 
     def open(self, ask: Ask, settle: Callable[[Any, str], None]) -> None:
         """Store `ask`; call `settle` with the answer and its author when there is one."""
@@ -123,7 +126,7 @@ class StoredInbox:
         self, ask: Ask, settle: Callable[[Any, str], None], report: Callable[[BaseException], None]
     ) -> Waiting:
         waiting = Waiting(ask, settle, report, self._expires_after, _running_loop())
-        waiting.is_owner = self._owners.get(ask.session, _always)
+        waiting.is_owner, waiting.token = self._owners.get(ask.session, (_always, ""))
         return waiting
 
     def close(self, ask_id: str, reason: str, *, may_return: bool = False) -> None:

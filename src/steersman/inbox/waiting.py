@@ -49,6 +49,8 @@ class Waiting:
     loop: asyncio.AbstractEventLoop | None
     is_owner: Callable[[], bool] = _always
     """Whether the session still has its conversation; if not, it must not use answers."""
+    token: str = ""
+    """What the lease of the session belongs to; empty if it has none."""
     only_looks: bool = False
     """Whether the answer is reported, and left for another request to use."""
     mark: str = field(default_factory=_mark)
@@ -130,10 +132,12 @@ class WaitingAsks:
         if is_waiting:
             del self._waiting[number]
         if not waiting.may_return:
-            self._close_later(number, reason, waiting.mark)
+            self._close_later(number, reason, waiting)
 
-    def _close_later(self, number: int, reason: str, mark: str) -> None:
-        self._writes.append(lambda: self._close(number, reason, mark))
+    def _close_later(self, number: int, reason: str, waiting: Waiting) -> None:
+        # The request is withdrawn: an answer that came a moment ago is not used by anything.
+        mark, token = waiting.mark, waiting.token
+        self._writes.append(lambda: self._rows.close(number, reason, mark, token))
 
     def add_watch(self, watch: Watch) -> None:
         """Give `watch` the open asks in the next step, and all changes after them."""
@@ -177,8 +181,9 @@ class WaitingAsks:
         while self._new_watches:
             await self._begin_watch(self._new_watches[0])
         await self._look()
-        if self._new:
-            # An answer was used by another session: the request needs a row of its own.
+        if self._new or self._writes:
+            # An answer was used by another session: the request needs a row of its own. Or it did
+            # not reach its session, and is given back: also if the thread ends now.
             await self._step()
 
     async def _store(self, waiting: Waiting) -> None:
@@ -188,7 +193,10 @@ class WaitingAsks:
             # The conversation has another owner, whose CLI asks by itself.
             return
         waiting.was_tried = True
-        row = await self._rows.open(waiting.ask, waiting.expires_after, self._waiting.keys())
+        awaited = self._waiting.keys()
+        row = await self._rows.open(waiting.ask, waiting.expires_after, awaited, waiting.token)
+        if row is None:
+            return
         waiting.number = row.number
         self._waiting[row.number] = waiting
         self._look_at(row)
@@ -196,12 +204,6 @@ class WaitingAsks:
             self.let_go(waiting, "the CLI withdrew the request")
         elif row.can_be_used:
             self._changed[row.number] = row
-
-    async def _close(self, number: int, reason: str, mark: str) -> None:
-        row = await self._rows.end(number, "closed", reason, "", mark)
-        if row.can_be_used:
-            # Answered a moment ago. The request it was for is withdrawn, so nothing may use it.
-            await self._rows.use(number, mark)
 
     async def _begin_watch(self, watch: Watch) -> None:
         last, rows = await self._rows.last_change(), await self._rows.open_ones()
@@ -261,16 +263,16 @@ class WaitingAsks:
             # Nothing is used that cannot be given. `let_go` has come, or is on its way.
             self._waiting.pop(row.number, None)
             if waiting.is_closed and not waiting.may_return:
-                self._close_later(row.number, "the CLI withdrew the request", waiting.mark)
+                self._close_later(row.number, "the CLI withdrew the request", waiting)
             return
         if waiting.only_looks and row.can_be_used:
             del self._waiting[row.number]
             waiting.give(row)
             return
         if row.can_be_used or row.used_mark == waiting.mark:
-            row = await self._rows.use(row.number, waiting.mark)
+            row = await self._rows.use(row.number, waiting.mark, waiting.token)
             self._look_at(row)
-        # `let_go` may have come while the store was at work.
+        # `let_go` may have come during that call.
         self._waiting.pop(row.number, None)
         if row.used_mark != waiting.mark and waiting.is_closed:
             return

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from steersman._lazy import by_name
 
 if TYPE_CHECKING:
+    from steersman.journal.ends import Outcome as Outcome
     from steersman.journal.entries import Entry as Entry
     from steersman.journal.entries import Kind as Kind
     from steersman.journal.entries import Lagged as Lagged
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from steersman.journal.phases import Move as Move
     from steersman.journal.phases import Phase as Phase
     from steersman.journal.phases import step as step
-    from steersman.journal.results import Outcome as Outcome
     from steersman.journal.results import TurnResult as TurnResult
     from steersman.journal.value_json import result_from_json as result_from_json
     from steersman.journal.value_json import result_to_json as result_to_json
@@ -29,11 +29,12 @@ else:
     __getattr__, __dir__ = by_name(
         __name__,
         {
+            "ends": ("Outcome",),
             "entries": ("Entry", "Kind", "Lagged"),
             "journal": ("Journal",),
             "json_form": ("from_json", "to_json"),
             "phases": ("Move", "Phase", "step"),
-            "results": ("Outcome", "TurnResult"),
+            "results": ("TurnResult",),
             "value_json": (
                 "result_from_json",
                 "result_to_json",

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from steersman._json import Json, JsonDict
-from steersman.errors import ApiFailed, NotLoggedIn, SteersmanError, TurnStopped
+from steersman.errors import SteersmanError
 from steersman.journal.agents import AgentNode, agent_tree
 from steersman.journal.calls import ToolCallRecord, ToolCallTracker
 from steersman.journal.costs import Cost, add_usage
+from steersman.journal.ends import Outcome, cause_of
 from steersman.journal.journal import DEFAULT_MEMORY, ENTRY_WEIGHT
 from steersman.journal.tasks import TaskRegistry
 from steersman.journal.text import AssistantText
@@ -21,10 +21,7 @@ from steersman.messages.parsing import Message, to_json
 from steersman.messages.turns import Assistant, Result, User
 from steersman.messages.usage import ModelUsage, Usage
 
-__all__ = ["Outcome", "TurnResult", "TurnResultBuilder", "cause_of", "ended_by_hook", "outcome_of"]
-
-Outcome = Literal["completed", "failed", "interrupted", "cancelled", "parked"]
-"""How a turn ended. A `parked` turn has not ended for good: `session.take_up()` continues it."""
+__all__ = ["Outcome", "TurnResult", "TurnResultBuilder"]
 
 
 class _Unread(str):
@@ -200,102 +197,3 @@ class TurnResultBuilder:
             waits_for=waits_for,
             left_out=self._forgotten + self.calls.count - len(calls),
         )
-
-
-def outcome_of(result: Result, *, was_interrupted: bool = False) -> Outcome:
-    """Return whether a turn with this result was completed, has failed or was interrupted.
-
-    The CLI reports an interrupt as an error, and an API failure with subtype `success`.
-    """
-    if (result.terminal_reason or "").startswith("aborted"):
-        return "interrupted"
-    # Older CLIs send no terminal_reason. An error after an interrupt means: interrupted.
-    if was_interrupted and result.terminal_reason is None and result.is_error:
-        return "interrupted"
-    return "failed" if result.is_error else "completed"
-
-
-STOPPED: Mapping[str, tuple[str, str]] = {
-    "interrupted": ("the turn was interrupted", ""),
-    "cancelled": ("the prompt was withdrawn, or the session ended, before the turn was done", ""),
-    "parked": (
-        "the session was parked before the turn was done",
-        "answer the asks in `waits_for`, open the conversation again, and call take_up()",
-    ),
-    "hook_stopped": ("a hook ended the turn", ""),
-    "stop_hook_prevented": ("a Stop hook ended the turn", ""),
-    "blocked_by_hook": ("a hook blocked the prompt", ""),
-    "max_turns": ("the turn reached max_turns", "raise max_turns="),
-    "budget_exhausted": ("the session reached max_budget_usd", "raise max_budget_usd="),
-    "blocking_limit": (
-        "the conversation is too long for the model",
-        "send /compact",
-    ),
-    "structured_output_retry_exhausted": (
-        "the model did not produce output that fits the schema",
-        "make the schema less strict, or the prompt clearer",
-    ),
-}
-"""Reasons that stop a turn: what happened, and what to do."""
-
-DIAGNOSTIC = "[ede_diagnostic]"
-"""The beginning of errors in a result that only developers of the CLI can read."""
-
-
-ENDED_BY_HOOK = frozenset({"hook_stopped", "stop_hook_prevented"})
-"""The CLI's words for a turn that a hook ended."""
-
-STOPPED_PROMPT = "Operation stopped by hook: "
-BLOCKED_PROMPT = re.compile(
-    r"\w+ operation blocked by hook:\n(.*?)(\n\nOriginal prompt: .*)?", re.DOTALL
-)
-"""Results of prompts that the model never saw, because a hook ended or blocked them."""
-
-
-def cause_of(result: Result | None, outcome: Outcome) -> SteersmanError | None:
-    """Return why a turn with this outcome ended as it did; `None` only if it was completed.
-
-    A turn that a hook ended counts as completed, and has a cause.
-    """
-    if result is None:
-        return None if outcome == "completed" else _stopped(outcome)
-    if outcome == "completed":
-        return _ended_by_hook(result)
-    if outcome != "failed":
-        return _stopped(outcome)
-    text = result.result or "; ".join(_readable(result.errors))
-    if result.api_error_status == 401 or "/login" in text:  # noqa: PLR2004 - HTTP's own number
-        return NotLoggedIn(
-            text or "the API refused the credential",
-            hint="log in with `claude`, or set ANTHROPIC_API_KEY; if your user settings have the"
-            ' key helper, pass setting_sources=("user",)',
-        )
-    if result.api_error_status is not None or result.terminal_reason == "api_error":
-        return ApiFailed(text or "the API request failed", status=result.api_error_status)
-    return _stopped(result.terminal_reason or result.subtype or "failed", text)
-
-
-def ended_by_hook(result: Result, words: str) -> TurnStopped | None:
-    """Return the cause of a turn that a hook of ours ended, with its `stop_reason`."""
-    why = result.terminal_reason
-    return _stopped(why, words) if words and why in ENDED_BY_HOOK else None
-
-
-def _ended_by_hook(result: Result) -> TurnStopped | None:
-    if result.terminal_reason in ENDED_BY_HOOK:
-        return _stopped(result.terminal_reason)
-    if result.num_turns or not result.result:
-        return None
-    if result.result.startswith(STOPPED_PROMPT):
-        return _stopped("hook_stopped", result.result.removeprefix(STOPPED_PROMPT))
-    blocked = BLOCKED_PROMPT.fullmatch(result.result)
-    return None if blocked is None else _stopped("blocked_by_hook", blocked[1])
-
-
-def _readable(errors: list[str]) -> list[str]:
-    return [each for each in errors if not each.startswith(DIAGNOSTIC)]
-
-
-def _stopped(why: str, text: str = "") -> TurnStopped:
-    what, hint = STOPPED.get(why, (f"the CLI ended the turn: {why}", ""))
-    return TurnStopped(why, f"{what}: {text}" if text else what, hint=hint)

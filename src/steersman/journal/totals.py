@@ -6,18 +6,22 @@ both give the same results. Partial messages are not decoded here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from steersman.errors import SteersmanError
 from steersman.journal.agents import AgentNode, agent_tree
 from steersman.journal.calls import ToolCallRecord, ToolCallTracker, tool_ends_in
 from steersman.journal.costs import Cost, CostTracker
+from steersman.journal.ends import Outcome, cause_of
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.journal import DEFAULT_MEMORY
-from steersman.journal.results import Outcome, TurnResult, TurnResultBuilder, cause_of
+from steersman.journal.results import TurnResult, TurnResultBuilder
 from steersman.journal.tasks import Task, TaskRegistry
 from steersman.messages.content import ToolUseBlock
 from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import Message
 from steersman.messages.turns import Assistant, Result
+from steersman.permissions.questions import CanUseTool
 
 __all__ = ["RECORDED_TYPES", "SessionTotals"]
 
@@ -71,6 +75,17 @@ class SessionTotals:
             self.started += 1
             self._turns[uuid] = TurnResultBuilder(uuid, at, self._memory)
         return self._turns[uuid]
+
+    def resume(self, uuid: str, calls: Iterable[CanUseTool], at: float) -> None:
+        """Record calls of an earlier CLI as running, in the turn and in the session."""
+        for each in calls:
+            for tracker in (self.calls, self._turns[uuid].calls):
+                tracker.resume(each.tool_use_id, each.tool_name, each.input, at)
+
+    def calls_of(self, uuid: str) -> tuple[ToolCallRecord, ...]:
+        """Return the tool calls of a turn that has not settled."""
+        turn = self._turns.get(uuid)
+        return () if turn is None else turn.calls.all
 
     def record(self, entry: Entry, name: str) -> list[ToolCallRecord]:
         """Record a message, and return the tool calls that begin or end with it."""

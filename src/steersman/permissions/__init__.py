@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 else:
     # Each entry equals the `__all__` of its file, except `paths`, which exports only `Place`.
     _HOMES = {
-        "asks": "Ask AskKind Payload",
+        "asks": "Answer Ask AskKind EarlierAnswer Payload",
         "decisions": "Allow Classification Decision Deny DialogAnswer ElicitationAnswer",
-        "json_form": "Answer answer_from_json answer_to_json ask_from_json ask_to_json",
+        "json_form": "answer_from_json answer_to_json ask_from_json ask_to_json",
         "paths": "Place",
         "policy": (
             "MAIN Explanation Policy PolicyRule Predicate RecordedCall RuleWords Verdict"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from steersman._json import JsonDict
 from steersman.errors import UsageError
@@ -16,12 +16,33 @@ from steersman.permissions.questions import (
     UserDialog,
 )
 from steersman.permissions.updates import PermissionUpdate
-from steersman.permissions.user_questions import ASK_USER_QUESTION, QuestionAsk, question_ask
+from steersman.permissions.user_questions import (
+    ASK_USER_QUESTION,
+    QuestionAnswer,
+    QuestionAsk,
+    question_ask,
+)
 
-__all__ = ["Ask", "AskKind", "Payload"]
+__all__ = ["Answer", "Ask", "AskKind", "EarlierAnswer", "Payload"]
 
 AskKind = Literal["permission", "question", "elicitation", "dialog"]
 Payload = CanUseTool | Elicitation | UserDialog
+
+Answer: TypeAlias = Allow | Deny | ElicitationAnswer | DialogAnswer | list[QuestionAnswer]
+"""An answer to an ask of any kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierAnswer:
+    """The answer that the same call of the same turn had before, and that was used.
+
+    A host that was lost may have begun the call or not: nobody knows.
+    """
+
+    answer: Answer
+    by: str
+    at: float
+    """When it was given, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +62,10 @@ class Ask:
     """When the ask is denied automatically, in seconds since the epoch; None for never."""
     assignee: str | None = None
     """Who shall answer the ask, if it was delegated."""
+    earlier: EarlierAnswer | None = None
+    """What was answered to the same call before, if an inbox in a store knows it."""
+    is_repeatable: bool = False
+    """Whether the tool is declared as one that may run again: read-only, or idempotent."""
     unknown: JsonDict = field(default_factory=dict[str, Any])
     """The fields of the JSON it was read from that this release does not know."""
 

@@ -5,7 +5,7 @@ Fields that this release does not know are kept: a later one may have written th
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -15,7 +15,7 @@ from steersman import _json
 from steersman._json import Json, JsonDict
 from steersman._struct import CONVERT_ERRORS, by_tag, read_leniently, set_source
 from steersman.errors import UsageError
-from steersman.permissions.asks import Ask, Payload
+from steersman.permissions.asks import Answer, Ask, EarlierAnswer, Payload
 from steersman.permissions.decisions import (
     UNKNOWN,
     Allow,
@@ -28,14 +28,11 @@ from steersman.permissions.questions import CanUseTool, Elicitation, UserDialog
 from steersman.permissions.updates import read_update
 from steersman.permissions.user_questions import QuestionAnswer
 
-__all__ = ["Answer", "answer_from_json", "answer_to_json", "ask_from_json", "ask_to_json"]
-
-Answer: TypeAlias = Allow | Deny | ElicitationAnswer | DialogAnswer | list[QuestionAnswer]
-"""An answer to an ask of any kind."""
+__all__ = ["answer_from_json", "answer_to_json", "ask_from_json", "ask_to_json"]
 
 _PAYLOADS = by_tag((CanUseTool, Elicitation, UserDialog))
 _OPTIONAL = ("turn", "expires", "assignee")
-_NAMES = {"id", "session", "kind", "created", "payload", *_OPTIONAL}
+_NAMES = {"id", "session", "kind", "created", "payload", "earlier", "is_repeatable", *_OPTIONAL}
 
 SHOWN = 60
 """How many characters of bad data an error shows: the whole may be long and private."""
@@ -54,6 +51,11 @@ def ask_to_json(ask: Ask) -> bytes:
         "payload": ask.payload.raw,
     }
     given = {name: getattr(ask, name) for name in _OPTIONAL}
+    if ask.earlier is not None:
+        answer = _fields_of(ask.earlier.answer)
+        given["earlier"] = {"answer": answer, "by": ask.earlier.by, "at": ask.earlier.at}
+    if ask.is_repeatable:
+        given["is_repeatable"] = True
     return _json.dumps(
         {**fields, **{name: value for name, value in given.items() if value is not None}}
     )
@@ -78,8 +80,23 @@ def ask_from_json(data: bytes | str) -> Ask:
         turn=known.turn,
         expires=known.expires,
         assignee=known.assignee,
+        earlier=None if known.earlier is None else _earlier(known.earlier),
+        is_repeatable=known.is_repeatable,
         unknown=unknown,
     )
+
+
+class _Earlier(Struct):
+    """The fields of an earlier answer."""
+
+    answer: dict[str, Any]
+    by: str
+    at: float
+
+
+def _earlier(found: _Earlier) -> EarlierAnswer:
+    answer = answer_from_json(_json.dumps(found.answer))
+    return EarlierAnswer(answer=answer, by=found.by, at=found.at)
 
 
 class _Fields(Struct):
@@ -91,16 +108,14 @@ class _Fields(Struct):
     turn: str | None = None
     expires: float | None = None
     assignee: str | None = None
+    earlier: _Earlier | None = None
+    is_repeatable: bool = False
 
 
 def answer_to_json(answer: Answer) -> bytes:
     """Return an answer as JSON. Raises `UsageError` if a value in it is not JSON."""
-    if isinstance(answer, Answered):
-        fields = {**answer.unknown, **_builtins(answer)}
-    else:
-        fields = {"answers": [{"question": each.question, "text": each.text} for each in answer]}
     try:
-        return _json.dumps(fields)
+        return _json.dumps(_fields_of(answer))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise UsageError("answer", answer, f"values that are JSON: {error}") from None
 
@@ -163,6 +178,12 @@ def _read_answers(found: Json, data: bytes | str) -> list[QuestionAnswer]:
         return msgspec.convert(found, list[QuestionAnswer])
     except CONVERT_ERRORS as error:
         raise UsageError("data", _short(data), f"answers to questions as JSON: {error}") from None
+
+
+def _fields_of(answer: Answer) -> JsonDict:
+    if isinstance(answer, Answered):
+        return {**answer.unknown, **_builtins(answer)}
+    return {"answers": [{"question": each.question, "text": each.text} for each in answer]}
 
 
 def _builtins(value: Struct) -> JsonDict:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steersman.errors import UsageError
 from steersman.inbox.rows import AskRow, Ending
-from steersman.permissions import Ask, CanUseTool
-from steersman.permissions.json_form import ask_from_json, ask_to_json
+from steersman.permissions import Allow, Ask, CanUseTool, EarlierAnswer
+from steersman.permissions.json_form import answer_from_json, ask_from_json, ask_to_json
 from steersman.stores.databases import AskDatabase, Run
 from steersman.stores.fleet_table import FleetTable
 from steersman.stores.journal_table import JournalTable
 from steersman.stores.plain_text import from_plain, to_plain
-from steersman.stores.work_table import WorkTable
+from steersman.stores.work_table import CLOSE, SPEND, WorkTable, is_owner
 
 __all__ = ["AskTable"]
 
@@ -53,6 +53,23 @@ INSERT = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', :now, :now + ?) ON CONFLICT DO NOTHING"
 )
 INSERT_RETURNING = f"{INSERT} RETURNING {COLUMNS}"
+# An answer that was spent because its turn ended has an empty mark.
+EARLIER = (
+    "SELECT answered_by, answer, ended_at, last_change, (SELECT lease_change"
+    " FROM steersman_conversations c WHERE c.session = a.session AND c.lease_token = ?)"
+    " FROM steersman_asks a WHERE version <= 1 AND session = ? AND digest = ? AND tool = ?"
+    " AND turn = ? AND state = 'answered' AND used_mark IS NOT NULL AND used_mark <> ''"
+    " ORDER BY number DESC LIMIT 1"
+)
+# Without a token there is no lease to be asked for.
+OWNS = (
+    "(? = '' OR EXISTS (SELECT 1 FROM steersman_conversations c WHERE c.lease_token = ?"
+    " AND c.session = steersman_asks.session AND c.lease_until > :now AND c.version <= 1))"
+)
+NO_OTHER = (
+    "(? = '' OR NOT EXISTS (SELECT 1 FROM steersman_conversations c WHERE c.lease_token <> ?"
+    " AND c.session = steersman_asks.session AND c.lease_token <> ''))"
+)
 UNUSED = "(state = 'open' OR (state IN ('answered', 'expired') AND used_mark IS NULL))"
 
 _NO_ASK = Ask(id="", session="", payload=CanUseTool(tool_name="", input={}), created=0.0)
@@ -67,16 +84,25 @@ class AskTable:
         self.journal = JournalTable(database)
         self.fleet = FleetTable(database)
 
-    async def open(self, ask: Ask, expires_after: float | None, awaited: Collection[int]) -> AskRow:
-        """Store `ask`, or find it again, and return its row."""
+    async def open(
+        self, ask: Ask, expires_after: float | None, awaited: Collection[int], token: str = ""
+    ) -> AskRow | None:
+        """Store `ask`, or find it again, and return its row; None if the lease is lost."""
 
-        async def work(run: Run) -> AskRow:
+        async def work(run: Run) -> AskRow | None:
             change = await self._begin(run)
+            if token and not await is_owner(run, ask.session, token):
+                return None
             known = [row for row in await _known(run, ask) if row.number not in awaited]
             if known:
                 return known[0]
+            earlier = await _earlier(run, ask, token)
+            kept = ask if earlier is None else replace(ask, earlier=earlier.answer)
             returns = self._database.returns_rows
-            return await _insert(run, ask, expires_after, change, returns=returns)
+            row = await _insert(run, kept, expires_after, change, returns=returns)
+            if earlier is not None and ask.is_repeatable and earlier.may_repeat:
+                return await _answer(run, row.number, earlier, change)
+            return row
 
         return await self._database.write(work, is_vital=False)
 
@@ -95,17 +121,23 @@ class AskTable:
 
         return await self._database.write(work, is_vital=True)
 
-    async def use(self, number: int, mark: str) -> AskRow:
+    async def close(self, number: int, reason: str, mark: str, token: str = "") -> None:
+        """Close an ask for good, unless another session has the conversation."""
+
+        async def work(run: Run) -> None:
+            change = await self._begin(run)
+            told = to_plain(reason), change, change, number
+            await run(f"{CLOSE} AND number = ? AND {NO_OTHER}", *told, token, token)
+            await run(f"{SPEND} AND number = ? AND {NO_OTHER}", mark, change, number, token, token)
+
+        await self._database.write(work, is_vital=True)
+
+    async def use(self, number: int, mark: str, token: str = "") -> AskRow:
         """Use the answer if it is unused. Returns the row, with the mark that has used it."""
 
         async def work(run: Run) -> AskRow:
             change = await self._begin(run)
-            await run(
-                "UPDATE steersman_asks SET used_mark = ?, used_at = :now, last_change = ?"
-                " WHERE number = ? AND used_mark IS NULL"
-                " AND state IN ('answered', 'expired') AND version <= 1",
-                *(mark, change, number),
-            )
+            await run(f"{SPEND} AND number = ? AND {OWNS}", mark, change, number, token, token)
             return await _one(run, number)
 
         return await self._database.write(work, is_vital=True)
@@ -214,6 +246,49 @@ async def _known(run: Run, ask: Ask) -> list[AskRow]:
         *(None if ask.turn is None else to_plain(ask.turn), used_for),
     )
     return [row for row in map(_row, found) if row.state == "open" or row.can_be_used]
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """The answer that the same call of the same turn had before."""
+
+    answer: EarlierAnswer
+    text: str
+    is_of_lost_owner: bool
+    """Whether an earlier owner of the conversation has used it: the call may not have ended."""
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether it is an approval that is good for a call that may run again."""
+        return self.is_of_lost_owner and isinstance(self.answer.answer, Allow)
+
+
+async def _earlier(run: Run, ask: Ask, token: str) -> _Earlier | None:
+    if ask.turn is None:
+        return None
+    found = await run(
+        EARLIER,
+        *(token, to_plain(ask.session), ask.digest, to_plain(_tool(ask)), to_plain(ask.turn)),
+    )
+    if not found:
+        return None
+    by, text, at, last, taken = found[0]
+    try:
+        answer = EarlierAnswer(answer=answer_from_json(text), by=from_plain(by), at=at)
+    except UsageError:
+        # A later release wrote it; it is shown to nobody, and repeated by nothing.
+        return None
+    return _Earlier(answer, text, taken is not None and last <= taken)
+
+
+async def _answer(run: Run, number: int, earlier: _Earlier, change: int) -> AskRow:
+    """Answer a row as the same call was answered before."""
+    await run(
+        "UPDATE steersman_asks SET state = 'answered', answered_by = ?, answer = ?,"
+        " ended_at = :now, ended_change = ?, last_change = ? WHERE number = ?",
+        *(to_plain(earlier.answer.by), earlier.text, change, change, number),
+    )
+    return await _one(run, number)
 
 
 async def _insert(

@@ -18,7 +18,7 @@ from steersman.ports import Conversation, StoredTurn
 from steersman.stores.databases import AskDatabase, Run
 from steersman.stores.plain_text import from_plain, to_plain
 
-__all__ = ["WorkTable"]
+__all__ = ["CLOSE", "SPEND", "WorkTable", "is_owner"]
 
 VERSION = 1
 """The version of the rows that this release writes; it leaves later ones alone."""
@@ -68,6 +68,17 @@ SETTLE = (
     "UPDATE steersman_turns SET state = ?, outcome = ?, ended_by = ?, ended_at = :now,"
     " last_change = ? WHERE session = ? AND uuid = ? AND state <> 'settled' AND version <= 1"
 )
+
+CLOSE = (
+    "UPDATE steersman_asks SET state = 'closed', answered_by = ?, ended_at = :now,"
+    " ended_change = ?, last_change = ? WHERE state = 'open' AND version <= 1"
+)
+"""Closes the asks that the rest of the statement names; without it, none may be."""
+SPEND = (
+    "UPDATE steersman_asks SET used_mark = ?, used_at = :now, last_change = ?"
+    " WHERE used_mark IS NULL AND state IN ('answered', 'expired') AND version <= 1"
+)
+"""Uses the answers of the asks that the rest of the statement names."""
 
 # The asks `a` of a conversation `c` are those of its unsettled turns `t`; those of no turn count if
 # they are not older than the turn. An answer that was there when the last owner took the
@@ -142,7 +153,7 @@ class WorkTable:
 
         async def work(run: Run) -> bool:
             await run(RENEW, seconds, to_plain(session), token)
-            return await _is_owner(run, session, token)
+            return await is_owner(run, session, token)
 
         return await self._database.write(work, is_vital=False)
 
@@ -163,7 +174,7 @@ class WorkTable:
 
         async def work(run: Run) -> StoredTurn | None:
             change = await self._database.next_change(run)
-            if not await _is_owner(run, session, token):
+            if not await is_owner(run, session, token):
                 return None
             await run(
                 ADD_TURN,
@@ -184,14 +195,20 @@ class WorkTable:
         return stored
 
     async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
-        """Write that a turn is `parked` or `settled`."""
+        """Write that a turn is `parked` or `settled`.
+
+        The asks of a turn that was not completed are closed: no request follows, also not with an
+        answer that came meanwhile. Those of a completed one may be a background subagent's.
+        """
         place, name = to_plain(session), to_plain(uuid)
 
         async def work(run: Run) -> bool:
             change = await self._database.next_change(run)
-            if not await _is_owner(run, session, token):
+            if not await is_owner(run, session, token):
                 return False
             await run(SETTLE, state, to_plain(outcome), token, change, place, name)
+            if state == "settled" and outcome != "completed":
+                await _close_asks(run, place, name, f"the turn was {outcome}", change)
             found = await run(f"{TURN} AND uuid = ?", place, name)
             return [each[4:7] for each in found] == [(state, to_plain(outcome), token)]
 
@@ -235,8 +252,15 @@ async def _unsettled(run: Run, session: str) -> list[StoredTurn]:
     return [_turn(each) for each in found]
 
 
-async def _is_owner(run: Run, session: str, token: str) -> bool:
+async def is_owner(run: Run, session: str, token: str) -> bool:
+    """Return whether the lease of the conversation has this token, and is valid."""
     return bool(await run(OWNED, to_plain(session), token))
+
+
+async def _close_asks(run: Run, session: str, turn: str, reason: str, change: int) -> None:
+    of_turn = "AND session = ? AND turn = ?"
+    await run(f"{CLOSE} {of_turn}", reason, change, change, session, turn)
+    await run(f"{SPEND} {of_turn}", "", change, session, turn)
 
 
 def _turn(found: Sequence[Any]) -> StoredTurn:

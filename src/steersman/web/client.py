@@ -20,7 +20,8 @@ from steersman.agent import When
 from steersman.errors import WebError
 from steersman.journal.files import Header, Record, read_line
 from steersman.permissions import Ask
-from steersman.permissions.json_form import Answer, answer_to_json, ask_from_json
+from steersman.permissions.asks import Answer
+from steersman.permissions.json_form import answer_to_json, ask_from_json
 
 __all__ = ["Begun", "Client", "Follow", "Outcome", "Page", "Summary", "WebError"]
 

@@ -9,7 +9,9 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.simulation.durable.playing import broken, draw, play
+from tests.simulation.durable.invariants import broken
+from tests.simulation.durable.plans import draw
+from tests.simulation.durable.playing import play
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +45,7 @@ def test_a_seed_that_found_something_finds_nothing_any_more(seed: int) -> None:
 
     wrong = broken(out)
 
-    assert not wrong, "\n".join(map(str, (out.plan, *out.log, out.rows, out.asks, *wrong)))
+    assert not wrong, out.story(wrong)
 
 
 def test_the_simulation_comes_to_every_way_of_leaving() -> None:

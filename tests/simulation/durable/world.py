@@ -7,7 +7,9 @@ objects still do has an effect. So no code of a host needs to know that it is si
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
+import sqlite3
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from contextvars import ContextVar
@@ -26,8 +28,9 @@ from steersman.stores.sqlite_asks import _SqliteAsks
 from steersman.stores.sqlite_database import SqliteDatabase
 from steersman.testing.faults import VirtualClockLoop
 from steersman.testing.request import ModelRequest
-from steersman.testing.script import Script, Step, call, say, stall
+from steersman.testing.script import Script, Step, call, calls, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
+from tests.simulation.durable.plans import KEY, OTHER_KEY, Plan
 
 __all__ = ["HOST", "Event", "Process", "SimLoop", "World"]
 
@@ -74,17 +77,12 @@ class World:
     """What outlives every host."""
 
     path: Path
-    dice: random.Random
-    think: float
-    """Seconds that the model thinks before it makes its call."""
-    work: float
-    """Seconds that the tool runs."""
-    calls: int = 1
-    """How many calls the turn makes, one after the other."""
+    plan: Plan
     log: list[Event] = field(default_factory=list[Event])
     cli: ScriptedCLI = field(init=False)
 
     def __post_init__(self) -> None:
+        self.dice = random.Random(-self.plan.seed)
         self.cli = ScriptedCLI(_Model(self._step), tools={"Bash": self._pay})
 
     @property
@@ -104,25 +102,54 @@ class World:
 
     def _step(self, request: ModelRequest) -> Step:
         whole = str(request.body["messages"])
-        paid = whole.count("'receipt for")
-        if "not this one" in whole:
+        other = whole.rfind(f"pay {OTHER_KEY}")
+        key, part = (OTHER_KEY, whole[other:]) if other >= 0 else (KEY, whole)
+        left = [each for each in self.plan.commands_of(key) if f"receipt for {each}" not in part]
+        if "not this one" in part or "no answer came in time" in part:
             return say("denied")
-        if paid >= self.calls:
+        if not left:
             return say("paid")
-        return stall(self.think) + call("Bash", command=f"pay {paid + 1}")
+        at_once = left if self.plan.is_at_once else left[:1]
+        return stall(self.plan.think) + calls(*(call("Bash", command=each) for each in at_once))
 
     async def _pay(self, given: Any) -> str:
         host, command = HOST.get(), str(given["command"])
         name = host.name if host else "?"
         self.note(name, "tool begins", command)
+        if not self._count("SELECT 1 FROM steersman_turns WHERE state <> 'settled'"):
+            self.note(name, "settled row", command)
         try:
-            await asyncio.sleep(self.work)
+            await asyncio.sleep(self.plan.work)
         except asyncio.CancelledError:
-            how = "by the kill" if host is not None and host.is_dead else "by the leave"
-            self.note(name, "tool killed", f"{command} {how}")
+            self.note(name, "tool killed", f"{command} by the {host.ends_by if host else '?'}")
             raise
         self.note(name, "tool ends", command)
         return f"receipt for {command}"
+
+    # What must hold at every moment
+
+    async def watch_asks(self) -> None:
+        """Note each open ask whose turn is settled; a write of both is one transaction."""
+        while True:
+            await asyncio.sleep(LOOKS)
+            for command in self._count(ORPHANS):
+                self.note("world", "orphan ask", str(command))
+
+    def _count(self, statement: str) -> list[Any]:
+        with contextlib.closing(sqlite3.connect(self.path)) as found:
+            try:
+                return [each for (each,) in found.execute(statement)]
+            except sqlite3.OperationalError:
+                # No table yet.
+                return []
+
+
+LOOKS = 0.25
+"""Virtual seconds between two looks."""
+ORPHANS = (
+    "SELECT a.ask_id FROM steersman_asks a JOIN steersman_turns t ON t.session = a.session"
+    " AND t.uuid = a.turn WHERE a.state = 'open' AND t.state = 'settled'"
+)
 
 
 class _Model(Script):
@@ -146,6 +173,8 @@ class Process:
         self.dies_at_call: int | None = None
         """The number of the store's call at which the process is killed; odd ones are before it."""
         self.store_calls = 0
+        self.ends_by = "leave"
+        """What ends the tools of this host."""
         self._channels: list[Channel] = []
         self.keeper = _LoopKeeper(self._rows)
         self.inbox = StoredInbox(self.keeper)
@@ -158,11 +187,17 @@ class Process:
         """End it at once: the guard kills its CLI, and its lease stays."""
         if self.is_dead:
             return
-        self.is_dead = True
+        self.is_dead, self.ends_by = True, "kill"
         self.died.set()
         self.world.note(self.name, "is killed")
         for channel in self._channels:
             channel.kill()
+
+    def kill_cli(self) -> None:
+        """End the CLI alone: its host finds out."""
+        before, self.ends_by = self.ends_by, "death of the CLI"
+        self._channels[-1].kill()
+        asyncio.get_running_loop().call_later(0.5, setattr, self, "ends_by", before)
 
     async def step(self) -> None:
         """Pass one end of a call to the store."""

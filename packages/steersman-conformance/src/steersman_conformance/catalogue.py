@@ -12,6 +12,7 @@ from steersman_conformance.checks import Scene
 from steersman_conformance.scenes import (
     cancelling,
     control,
+    ends,
     failures,
     handshake,
     hooks,
@@ -34,6 +35,7 @@ ALL: tuple[Scene[Any], ...] = (
     *permissions.SCENES,
     *cancelling.SCENES,
     *control.SCENES,
+    *ends.SCENES,
 )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 
-from steersman._json import JsonDict
+from steersman._json import Json, JsonDict, is_object, is_sequence
 from steersman._protocol.events import ToolCalled
 from steersman._session.requests.manifests import manifests_of
 from steersman.ports import INTERNAL_ERROR, Caller, JsonObject, ToolServer, jsonrpc_error
@@ -13,6 +14,11 @@ from steersman.ports import INTERNAL_ERROR, Caller, JsonObject, ToolServer, json
 __all__ = ["ToolServers"]
 
 LIST_CHANGED = "notifications/tools/list_changed"
+
+NOT_IN_NAMES = re.compile("[^a-zA-Z0-9_-]")
+"""What the CLI replaces by `_` in the names of MCP servers and tools."""
+
+NO_TOOLS: frozenset[str] = frozenset()
 
 LISTING = 1.0
 """Seconds for the CLI to list tools that have changed; it does so at once."""
@@ -38,6 +44,8 @@ class ToolServers:
         """The servers whose tools have changed; the event is set when the CLI has listed them."""
         for caller in self._callers.values():
             self._watch_changes(caller)
+        self._repeatable: dict[str, frozenset[str]] = {}
+        """The tools of each server that change nothing, or nothing more when they run again."""
         self.external: dict[str, JsonDict] = {}
         """The external servers that were set at run time. They run in the CLI, not here."""
 
@@ -83,6 +91,10 @@ class ToolServers:
                 await server.detach(caller)
         except Exception as error:  # noqa: BLE001 - the caller's server; the others must be detached too
             self._report(f"tool server {caller.server!r}", error)
+
+    def is_repeatable(self, tool_name: str) -> bool:
+        """Whether a tool is declared as read-only or idempotent, by the CLI's name for it."""
+        return any(tool_name in tools for tools in self._repeatable.values())
 
     def name_session(self, session_id: str) -> None:
         """Set the session id that the servers see; the CLI reports it, and may change it."""
@@ -147,5 +159,25 @@ class ToolServers:
             return jsonrpc_error(
                 request_id, INTERNAL_ERROR, f"the MCP server failed: {type(error).__name__}"
             )
+        if reply is not None and message.get("method") == "tools/list":
+            params = message.get("params")
+            is_further_page = is_object(params) and bool(params.get("cursor"))
+            before = self._repeatable.get(key, NO_TOOLS) if is_further_page else NO_TOOLS
+            self._repeatable[key] = before | _repeatable(key, reply)
         # Notifications must be answered too, or the CLI waits until its timeout.
         return reply if reply is not None else {"jsonrpc": "2.0", "result": {}}
+
+
+def _repeatable(key: str, reply: JsonObject) -> frozenset[str]:
+    """Return the tools of a list that are declared as read-only or idempotent."""
+    result = reply.get("result")
+    tools = result.get("tools") if is_object(result) else None
+    return frozenset(
+        f"mcp__{NOT_IN_NAMES.sub('_', key)}__{NOT_IN_NAMES.sub('_', str(each.get('name')))}"
+        for each in (tools if is_sequence(tools) else ())
+        if is_object(each) and _may_repeat(each.get("annotations"))
+    )
+
+
+def _may_repeat(hints: Json) -> bool:
+    return is_object(hints) and True in (hints.get("readOnlyHint"), hints.get("idempotentHint"))

@@ -29,6 +29,9 @@ class Round:
         self._ending = ending
         self._open: dict[str, ToolCall] = {}
         self._results: list[Block] = []
+        """Results that are not in the conversation, because their calls are not there yet."""
+        self._has_calls = False
+        """Whether the answer with the calls is in the conversation."""
         self._batch: _Batch | None = None
 
     @property
@@ -43,7 +46,8 @@ class Round:
             answer = await reply.play(request)
             if isinstance(answer, ModelAnswer):
                 self._history.add_answer(answer.blocks)
-        self._history.add_results(self._results)
+                self._add_results()
+        self._add_results()
         self._history.add_reminders(
             [text for outcome in self.outcomes for text in outcome.contexts]
         )
@@ -52,8 +56,8 @@ class Round:
     async def repeat(self, call: ToolCall) -> None:
         """Run a call of an earlier process, which was deferred."""
         self._open[call.id] = call
+        self._has_calls = True
         await self._run(call)
-        self._history.add_results(self._results)
 
     def take_block(self, block: Block) -> Frame:
         """Start the tool that a finished block calls; return the fields for the block's message."""
@@ -69,11 +73,16 @@ class Round:
     def abort(self, blocks: list[Block]) -> None:
         """Write a rejected result for every open tool call; `blocks` were written before."""
         self._history.add_answer(blocks)
+        self._add_results()
         for call in self._tools.take_unanswered():
             self._ending.deny(call)
         for call in list(self._open.values()):
             self._send_result(call, self._tools.take_stopped(call))
-        self._history.add_results(self._results)
+
+    def _add_results(self) -> None:
+        self._has_calls = True
+        results, self._results = self._results, []
+        self._history.add_results(results)
 
     async def _run(self, call: ToolCall) -> None:
         if any(each.interrupts_turn for each in self.outcomes):
@@ -95,6 +104,9 @@ class Round:
             self._output.system("informational", content=note, level="notice")
         block = outcome.block(call.id)
         self._results.append(block)
+        if self._has_calls:
+            # As the stock CLI: a process that is lost beside a later call has lost no result.
+            self._add_results()
         meta = {"tool_result_meta": [{"id": call.id, **outcome.meta}]} if outcome.meta else {}
         self._output.user([block], tool_use_result=outcome.value, **meta)
 

@@ -1,0 +1,157 @@
+"""Draws what happens in a run of durable work from a seed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import Literal
+
+__all__ = ["KEY", "OTHER_KEY", "Deed", "Leave", "Life", "Plan", "draw", "draw_wide"]
+
+KEY, OTHER_KEY = "invoice 7", "invoice 8"
+
+Leave = Literal["stays", "park", "aclose", "term", "kill", "kill at call", "store away"]
+Deed = Literal["", "interrupt", "cancel", "withdraw", "CLI dies", "another key"]
+"""What else happens to a host, or what it does, before it leaves."""
+
+
+@dataclass(frozen=True)
+class Life:
+    """One host: what it does, when it leaves and how."""
+
+    begins: Literal["send", "take up"]
+    leave: Leave
+    after: float
+    """Seconds from its begin, or from the ask that it waits for if `by_ask`."""
+    by_ask: bool
+    call: int
+    parks: float | None
+    """Its `Park.after`."""
+    pause: float
+    """Seconds until the next host begins; below zero, it begins while this one lives."""
+    waits: bool = True
+    """Whether the next host begins only when this one has ended."""
+    deed: Deed = ""
+    deed_after: float = 0.0
+    """Seconds from the ask that it waits for if `by_ask`, else from its begin."""
+
+    def __str__(self) -> str:
+        of = "its ask" if self.by_ask else "its begin"
+        call = f" {self.call}" if self.leave == "kill at call" else ""
+        deed = f", {self.deed} after {self.deed_after:.3f}" if self.deed else ""
+        left = f"{self.leave}{call} {self.after:.3f} after {of}"
+        return f"{self.begins}, {left}, Park({self.parks}){deed}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    seed: int
+    is_exact: bool
+    think: float
+    work: float
+    calls: int
+    lives: tuple[Life, ...]
+    delays: tuple[float, ...]
+    """After which seconds each ask is answered; the last one for all others."""
+    denies: bool
+    grace: float
+    is_at_once: bool = False
+    """Whether the model makes its calls in one message."""
+    expiring: int | None = None
+    """Which of the asks is not answered but expires; None for none."""
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands of all turns that the run may have."""
+        keys = [KEY, OTHER_KEY] if any(each.deed == "another key" for each in self.lives) else [KEY]
+        return [command for key in keys for command in self.commands_of(key)]
+
+    def commands_of(self, key: str) -> list[str]:
+        """The commands that the model runs in the turn with this key."""
+        if key == OTHER_KEY:
+            return ["pay 8"]
+        return [f"pay {number}" for number in range(1, self.calls + 1)]
+
+    def __str__(self) -> str:
+        kind = "exact" if self.is_exact else "told"
+        return (
+            f"seed {self.seed}: {kind}, {self.calls} calls, thinks {self.think}, works {self.work},"
+            f" answers after {[round(each, 3) for each in self.delays]}"
+            f"{' (no)' if self.denies else ''}, grace {self.grace}"
+            f"{', at once' if self.is_at_once else ''}"
+            f"{'' if self.expiring is None else f', ask {self.expiring} expires'}\n    "
+            + "\n    ".join(map(str, self.lives))
+        )
+
+
+def draw(seed: int) -> Plan:
+    dice = random.Random(seed)
+    is_exact = dice.random() < 0.6
+    lives = tuple(_life(dice, number) for number in range(dice.randint(1, 4)))
+    return Plan(
+        seed,
+        is_exact,
+        think=dice.choice((0.0, 0.1, 2.0)),
+        work=dice.choice((0.0, 0.3, 2.0)),
+        calls=dice.choice((1, 1, 2)),
+        lives=lives,
+        delays=tuple(
+            dice.choice((0.05, 0.3, 1.0, 5.0, 30.0)) * dice.uniform(0.8, 1.2) for _ in range(3)
+        ),
+        denies=dice.random() < 0.1,
+        grace=5.0,
+    )
+
+
+LEAVES: dict[Leave, int] = {
+    "stays": 2,
+    "park": 3,
+    "aclose": 3,
+    "term": 3,
+    "kill": 3,
+    "kill at call": 3,
+    "store away": 1,
+}
+
+
+def _life(dice: random.Random, number: int) -> Life:
+    (leave,) = dice.choices(tuple(LEAVES), tuple(LEAVES.values()))
+    return Life(
+        "send" if number == 0 or dice.random() < 0.5 else "take up",
+        leave,
+        after=dice.choice((0.05, 0.3, 1.0, 2.5, 8.0)) * dice.uniform(0.7, 1.3),
+        by_ask=dice.random() < 0.6,
+        call=dice.randint(1, 60),
+        parks=dice.choice((None, None, 0.5, 3.0)),
+        pause=dice.choice((0.0, 0.1, 3.0, 10.0)),
+        waits=dice.random() < 0.75,
+    )
+
+
+DEEDS: dict[Deed, int] = {
+    "": 6,
+    "interrupt": 2,
+    "cancel": 1,
+    "withdraw": 1,
+    "CLI dies": 3,
+    "another key": 3,
+}
+
+
+def draw_wide(seed: int) -> Plan:
+    """Draw what `draw` does, and deeds, calls of one message, and asks that expire."""
+    plan, dice = draw(seed), random.Random(f"wide {seed}")
+    lives = tuple(
+        replace(
+            each,
+            deed=dice.choices(tuple(DEEDS), tuple(DEEDS.values()))[0],
+            deed_after=dice.choice((0.0, 0.05, 0.3, 1.0, 2.5)) * dice.uniform(0.7, 1.3),
+        )
+        for each in plan.lives
+    )
+    return replace(
+        plan,
+        lives=lives,
+        is_at_once=plan.calls > 1 and dice.random() < 0.5,
+        expiring=dice.choice((None, None, None, None, 0, 1)),
+    )
