@@ -445,7 +445,8 @@ class PromptQueue:
         self._was_stopped = outcome == "interrupted"
         if not has_result and (self._link is None or self._link.is_closing):
             self._count_unreported()
-        at = self._journal.clock()
+        # As the entry will have it, so that a replay of the journal has the same duration.
+        at = max(self._journal.clock(), self._journal.journal.last_at)
         result = self.totals.settle(
             prompt.uuid,
             at,

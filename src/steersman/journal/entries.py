@@ -80,7 +80,7 @@ class Entry(Struct, gc=False, eq=False):
 
     seq: int
     at: float
-    """Seconds since the epoch."""
+    """Seconds since the epoch; in a session never before the entry with the number before it."""
     kind: Kind
     line: bytes = b""
     turns: tuple[str, ...] = ()
