@@ -66,7 +66,7 @@ class Journal:
         self.last_seq = 0
         """The number of the newest entry; 0 if there is none."""
         self.last_at = 0.0
-        """The time of the newest entry. A clock that is set back does not lead back: see `append`."""
+        """The time of the newest entry."""
         self.last_spoken = 0
         """The number of the newest entry that is part of the conversation."""
         self.last_settled = 0
