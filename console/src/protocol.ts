@@ -22,6 +22,8 @@ export interface Summary {
   readonly cost: number;
   readonly turns: number;
   readonly last: number;
+  /** Whether the newest entries are in the journal's file; not while its disk is full. */
+  readonly isStored: boolean;
   readonly lastActivity: number;
   readonly model: string;
   readonly mode: string;
@@ -68,6 +70,7 @@ export function readSummary(found: unknown): Summary | null {
     cost: number(found["cost_usd"]),
     turns: number(found["turns"]),
     last: number(found["last"]),
+    isStored: found["is_stored"] !== false,
     lastActivity: number(found["last_activity"]),
     model: text(found["model"]),
     mode: text(found["permission_mode"]),

@@ -18,6 +18,8 @@ export class SessionView {
   /** Whether there are older entries than those of the picture. */
   readonly hasOlder = signal(false);
   readonly failure = signal("");
+  /** How many entries cannot be read any more, such as those that could not be stored. */
+  readonly lost = signal(0);
   /** All records of the picture, oldest first; without partial ones of complete messages. */
   records: Rec[] = [];
   private arrived: Rec[] = [];
@@ -25,9 +27,15 @@ export class SessionView {
 
   constructor(readonly id: string) {}
 
-  /** The cursor: the last record that arrived. */
-  get last(): number {
-    return this.arrived.at(-1)?.seq ?? this.records.at(-1)?.seq ?? 0;
+  /** The last record that arrived. */
+  private get newest(): Rec | undefined {
+    return this.arrived.at(-1) ?? this.records.at(-1);
+  }
+
+  /** The cursor: number and time of the last record that arrived. */
+  get cursor(): { after: number; at?: number } {
+    const newest = this.newest;
+    return newest ? { after: newest.seq, at: newest.at } : { after: 0 };
   }
 
   /** Reads the newest entries; records that are followed come after them. */
@@ -86,7 +94,7 @@ export class SessionView {
 
   /** Takes a record that arrived; many of them are drawn at once. */
   receive(record: Rec): void {
-    if (record.seq <= this.last) return;
+    if (record.seq <= (this.newest?.seq ?? 0)) return;
     this.arrived.push(record);
     if (this.frame) return;
     const draw = () => this.flush();
@@ -99,6 +107,7 @@ export class SessionView {
     this.arrived = [];
     this.records = [];
     this.isLoaded.value = false;
+    this.lost.value = 0;
     this.picture.value = newPicture();
   }
 

@@ -1,7 +1,7 @@
 // Everything that the views share, and everything that they can do.
 
 import { batch, computed, effect, signal } from "@preact/signals";
-import { list, object, text, texts, type Json, type JsonObject } from "./json";
+import { list, number, object, text, texts, type Json, type JsonObject } from "./json";
 import { Refused, request, sessionPath } from "./http";
 import { keepMarks, keepPending, readMarks, readPending, type Pending } from "./kept";
 import { Live, type Answered, type LinkState } from "./live";
@@ -119,7 +119,7 @@ async function read(view: SessionView): Promise<void> {
 
 /** Follows from the last complete entry on, so that a message in the making is seen whole. */
 function follow(view: SessionView): void {
-  if (view.isLoaded.value) live.post({ type: "follow", session: view.id, after: view.last });
+  if (view.isLoaded.value) live.post({ type: "follow", session: view.id, ...view.cursor });
 }
 
 // Frames
@@ -153,6 +153,9 @@ function onFrame(frame: JsonObject): void {
       break;
     case "ask":
       onAsk(frame);
+      break;
+    case "lagged":
+      onLagged(frame);
       break;
     case "error":
       onError(frame);
@@ -200,9 +203,17 @@ function onAsk(frame: JsonObject): void {
   asks.value = changed;
 }
 
+function onLagged(frame: JsonObject): void {
+  const view = views.get(text(frame["session"]));
+  if (view) view.lost.value += number(frame["lost"]);
+}
+
+/** Refusals of a cursor whose entry the server does not have: what was shown could not be stored. */
+const ANOTHER_JOURNAL = new Set(["after_in_future", "after_replaced"]);
+
 function onError(frame: JsonObject): void {
   const view = views.get(text(frame["session"]));
-  if (view && object(frame["error"])["code"] === "after_in_future") {
+  if (view && ANOTHER_JOURNAL.has(text(object(frame["error"])["code"]))) {
     view.reset();
     void read(view);
   }

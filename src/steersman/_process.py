@@ -1,14 +1,18 @@
 """When a process started, and on which boot: no later process with the same pid has both.
 
-Only Linux reports them. Elsewhere the functions return `None`.
+Also the time since the boot, which nobody can set. Only Linux reports them. Elsewhere the functions
+return `None`.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import sys
+import time
+from contextlib import suppress
 
-__all__ = ["boot_name", "has_ended", "identity_of", "start_time"]
+__all__ = ["boot_name", "has_ended", "identity_of", "since_boot", "start_time"]
 
 STATE = 0
 STARTED = 19
@@ -25,11 +29,44 @@ def start_time(pid: int) -> str | None:
 def boot_name() -> str | None:
     """Return a text that differs for each boot and each pid namespace; None if not known."""
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
-            boot = file.read().strip()
-        return f"{boot}-{os.stat('/proc/self/ns/pid').st_ino}"  # noqa: PTH116 - `pathlib` is slow
+        namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 - `pathlib` is slow
     except OSError:
         return None
+    boot = _boot_id()
+    return None if boot is None else f"{boot}-{namespace}"
+
+
+def since_boot() -> tuple[str, float] | None:
+    """Return the id of this boot and the seconds since then; None if they are not known.
+
+    Both are the same in all processes of a machine, containers with a time namespace of their own
+    included. The seconds also count while the machine sleeps.
+    """
+    boot = _boot_id() if sys.platform == "linux" else None
+    if boot is None:
+        return None
+    return boot, time.clock_gettime(time.CLOCK_BOOTTIME) - _boot_offset()
+
+
+@functools.cache
+def _boot_id() -> str | None:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
+            return file.read().strip() or None
+    except OSError:
+        return None
+
+
+@functools.cache
+def _boot_offset() -> float:
+    """Return how many seconds the time namespace of this process is ahead of the machine."""
+    # A kernel without time namespaces has no such file.
+    with suppress(OSError), open("/proc/self/timens_offsets", encoding="ascii") as file:  # noqa: PTH123
+        for line in file:
+            name, seconds, nanoseconds = line.split()
+            if name == "boottime":
+                return int(seconds) + int(nanoseconds) / 1e9
+    return 0.0
 
 
 def identity_of(pid: int) -> str | None:
@@ -53,6 +90,7 @@ def _identity_of(pid: int) -> str | None:
 # A forked process may be in another namespace.
 os.register_at_fork(after_in_child=boot_name.cache_clear)
 os.register_at_fork(after_in_child=_own_identity.cache_clear)
+os.register_at_fork(after_in_child=_boot_offset.cache_clear)
 
 
 def has_ended(pid: int, started: str) -> bool:

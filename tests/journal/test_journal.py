@@ -171,3 +171,14 @@ def test_the_newest_entry_of_the_conversation_and_the_newest_end_are_known() -> 
 
     assert seen == [(1, 0, 0), (2, 2, 0), (3, 3, 3), (4, 4, 3), (5, 4, 3)]
     assert (journal.last_seq, journal.last_spoken, journal.last_settled) == (7, 7, 3)
+
+
+def test_the_times_of_entries_never_go_back() -> None:
+    journal = Journal()
+    for at in (5.0, 4.0, 6.0):
+        journal.append(at, Kind.MESSAGE)
+    journal.append_partials(3.0, [b"{}", b"{}"], ())
+    journal.append_partials(7.0, [b"{}"], ())
+    journal.append(6.5, Kind.SETTLED)
+
+    assert [entry.at for entry in journal.after(0)] == [5.0, 5.0, 6.0, 6.0, 6.0, 7.0, 7.0]

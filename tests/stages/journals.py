@@ -151,7 +151,7 @@ class _Line:
         parts = (
             self.entry.kind.value,
             list(self.entry.turns),
-            dict(self.entry.details),
+            _pruned(dict(self.entry.details), "details"),
             self.label,
             _pruned(self.frame, self.label),
         )

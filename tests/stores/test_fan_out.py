@@ -20,7 +20,7 @@ from steersman.testing.script import Script, say
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import entries_of
 from tests._session.plays import Peers, answer, die
-from tests.stores.test_journal_file import file_size_limit
+from tests.full_disk import without_room
 
 LIMIT = 10.0
 SECRET = "sk-ant-" + "this-is-not-a-key"
@@ -208,7 +208,7 @@ async def test_a_full_disk_leaves_the_other_sinks_as_they_are(tmp_path: Path) ->
     agent = Agent(transport=ScriptedCLI(Script(say("Hi."))), journal=path, sinks=[sink])
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
-        with file_size_limit(path.stat().st_size + 300):
+        with without_room(path.stat().st_size + 300):
             await (await session.send("go"))
     entries = await entries_of(session)
 

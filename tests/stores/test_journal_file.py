@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +20,7 @@ from steersman.journal.files import Header, Record, line_of, read_tracks
 from steersman.journal.redaction import MARK, Redactor
 from steersman.journal.replaying import replay
 from steersman.stores import JournalFile, read_journal
+from tests.full_disk import without_room
 from tests.journal.recordings import hold
 
 Seen = tuple[int, float, Kind, bytes, tuple[str, ...], dict[str, object]]
@@ -270,17 +268,22 @@ def test_details_that_no_json_can_say_do_not_stop_it(tmp_path: Path) -> None:
 # What may go wrong
 
 
-@contextmanager
-def file_size_limit(size: int) -> Generator[None, None, None]:
-    """No file of this process may grow beyond `size`, as on a disk that is full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handled = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handled)
+def test_numbers_of_entries_that_could_not_be_written_are_not_given_again(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    sink = JournalFile(path)
+    sink.write([said(1), said(2)])
+    with without_room(path.stat().st_size):
+        sink.write([said(3)])
+        sink.write([said(4), said(5)])
+    sink.close()
+
+    again = JournalFile(path)
+    assert again.last_seq == 5
+    again.write([said(6)])
+    again.close()
+
+    assert [each.seq for each in read_journal(path)] == [1, 2, 6]
+    assert [each.seq for each in read_journal(path, after=4)] == [6]
 
 
 def test_a_full_disk_is_reported_once_and_leaves_whole_lines(tmp_path: Path) -> None:
@@ -289,7 +292,7 @@ def test_a_full_disk_is_reported_once_and_leaves_whole_lines(tmp_path: Path) -> 
     sink = JournalFile(path, report=reports.append)
     sink.write([said(1), said(2)])
 
-    with file_size_limit(path.stat().st_size + 100):
+    with without_room(path.stat().st_size + 100):
         sink.write([said(n) for n in range(3, 20)])
         sink.write([said(20)])
     sink.write([said(21)])
@@ -310,7 +313,7 @@ def test_a_report_that_raises_hurts_nobody(tmp_path: Path) -> None:
 
     sink = JournalFile(tmp_path / "journal.jsonl", report=broken)
 
-    with file_size_limit(1):
+    with without_room(1):
         sink.write([said(1)])
 
     assert sink.failure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -26,12 +27,16 @@ ADDED = {
     1: ("steersman_asks", "steersman_ask_changes"),
 }
 """The tables that the release after each version has added."""
+SQLITE_ADDED = {4: "DROP TABLE steersman_boots"}
+POSTGRES_ADDED = {4: "ALTER TABLE steersman_session_entries DROP COLUMN batch"}
+"""The statements that remove what only one of the databases has, by the version before."""
 
 
-def undone(version: int) -> list[str]:
+def undone(version: int, own: Mapping[int, str]) -> list[str]:
     """The statements that lead back to a version."""
     tables = [table for since, added in ADDED.items() if since >= version for table in added]
     return [
+        *(statement for since, statement in own.items() if since >= version),
         *(f"DROP TABLE {table}" for table in tables),
         f"UPDATE steersman_schema SET version = {version}",
     ]
@@ -56,25 +61,25 @@ async def check(store: SqliteStore | PostgresStore, version: int) -> None:
     await store.aclose()
 
 
-@pytest.mark.parametrize("version", ADDED)
+@pytest.mark.parametrize("version", [*SQLITE_ADDED, *ADDED])
 async def test_a_file_of_an_earlier_release_is_migrated(tmp_path: Path, version: int) -> None:
     path = tmp_path / "work.db"
     await fill(SqliteStore(path))
     with closing(sqlite3.connect(path)) as connection, connection:
-        for statement in undone(version):
+        for statement in undone(version, SQLITE_ADDED):
             connection.execute(statement)
 
     await check(SqliteStore(path), version)
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("version", ADDED)
+@pytest.mark.parametrize("version", [*POSTGRES_ADDED, *ADDED])
 async def test_a_database_of_an_earlier_release_is_migrated(
     postgres_server: PostgresServer, postgres_url: str, version: int
 ) -> None:
     await fill(PostgresStore(postgres_url))
     schema = postgres_url.rpartition("%3D")[2]
-    statements = [f"SET search_path = {schema}", *undone(version)]
+    statements = [f"SET search_path = {schema}", *undone(version, POSTGRES_ADDED)]
     postgres_server.run("; ".join(statements))
 
     await check(PostgresStore(postgres_url), version)

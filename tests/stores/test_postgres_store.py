@@ -124,6 +124,68 @@ async def test_a_commit_whose_answer_was_lost_is_looked_up_and_not_done_twice(
         assert lost == [True]
 
 
+class Crashes(LosesTheAnswer):
+    """A connection whose server crashes before a commit, and gives transaction ids again."""
+
+    def __init__(self, connection: Any, server: PostgresServer) -> None:
+        super().__init__(connection, commits=False)
+        self._server = server
+
+    async def execute(self, statement: Any, *values: Any) -> Any:
+        if statement == "COMMIT":
+            self._server.restart()
+            for _ in range(8):
+                self._server.run("SELECT pg_current_xact_id()")
+        return await super().execute(statement, *values)
+
+
+async def test_what_a_crash_has_rolled_back_is_written_again(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    async with PostgresStore(postgres_url) as store:
+        await store.append(KEY, batch_of("a", 1))
+        postgres_server.run("CHECKPOINT")
+        run, lost = store._connections.run, list[bool]()
+
+        async def losing(work: Any) -> Any:
+            async def once(connection: Any) -> Any:
+                if lost:
+                    return await work(connection)
+                lost.append(True)
+                return await work(Crashes(connection, postgres_server))
+
+            return await run(once)
+
+        store._connections.run = losing  # type: ignore[method-assign] # the seam is the network
+        await store.append(KEY, batch_of("a", 2))
+
+        assert await store.load(KEY) == [*batch_of("a", 1), *batch_of("a", 2)]
+        assert lost == [True]
+
+
+async def test_a_batch_that_others_have_followed_is_not_written_twice(postgres_url: str) -> None:
+    async with PostgresStore(postgres_url) as store, PostgresStore(postgres_url) as other:
+        await store.append(KEY, batch_of("a", 1))
+        run, lost = store._connections.run, list[bool]()
+
+        async def losing(work: Any) -> Any:
+            async def once(connection: Any) -> Any:
+                if lost:
+                    await other.append(KEY, batch_of("b", 1))
+                    return await work(connection)
+                lost.append(True)
+                return await work(LosesTheAnswer(connection, commits=True))
+
+            return await run(once)
+
+        store._connections.run = losing  # type: ignore[method-assign] # as above
+        await store.append(KEY, batch_of("a", 2))
+        store._connections.run = run  # type: ignore[method-assign] # as above
+
+        wanted = [*batch_of("a", 1), *batch_of("a", 2), *batch_of("b", 1)]
+        assert await store.load(KEY) == wanted
+
+
 async def test_a_commit_that_cannot_be_looked_up_is_reported_as_not_known(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:

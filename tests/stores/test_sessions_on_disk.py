@@ -22,7 +22,7 @@ from steersman.stores import read_journal
 from steersman.testing.script import Script, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import FramePeer, entries_of
-from tests.stores.test_journal_file import file_size_limit
+from tests.full_disk import without_room
 
 LIMIT = 10.0
 
@@ -122,7 +122,7 @@ async def test_a_full_disk_does_not_hurt_the_session(tmp_path: Path) -> None:
     agent = Agent(transport=echoing(), journal=path, allowed_tools=["Bash"])
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
-        with file_size_limit(path.stat().st_size + 300):
+        with without_room(path.stat().st_size + 300):
             result = await (await session.send("run it"))
         second = await (await session.send("and now"))
     entries = await entries_of(session)

@@ -132,14 +132,48 @@ async def test_two_sessions_write_one_journal_without_secrets_and_read_what_was_
     assert not any(b"hunter2secret" in entry.line for entry in found)
 
 
-async def test_a_number_is_stored_once(stores: Iterator[Store]) -> None:
+async def test_a_number_is_stored_once_and_what_is_left_out_is_told(
+    stores: Iterator[Store], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "steersman.stores")
     store = next(stores)
-    for size in (1, 2):
+    lost: list[int] = []
+    for size in (1, 1, 2):
         sink = store.sink("c")
-        sink.write([message(1, size)])
+        sink.write([message(1, size), message(2), message(3, size)])
+        await sink.flush()
+        lost.append(sink.lost)
+
+    kept = [message(1, 1).line, message(2).line, message(3, 1).line]
+    assert [entry.line async for entry in store.entries("c")] == kept
+    assert lost == [0, 0, 2]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the journal of 'c' loses entries: another session writes it at the same time"
+    ]
+
+
+async def test_numbers_of_entries_that_wait_or_are_lost_are_not_given_again(tmp_path: Path) -> None:
+    folder = tmp_path / "away"
+    store = SqliteStore(folder / "work.db")
+    sink = store.sink("c", memory=3000)
+    sink.write([message(1, 1000)])
+    with pytest.raises(StoreError):
+        await sink.flush()
+    sink.write([message(2, 1000), message(3, 1000)])
+    assert sink.lost == 1
+    sink.close()
+
+    folder.mkdir()
+    again = store.sink("c")
+    async with asyncio.timeout(LIMIT):
+        await again.open()
+        assert again.last_seq == 3
+        again.write([message(4)])
+        await again.flush()
         await sink.flush()
 
-    assert [entry.line async for entry in store.entries("c")] == [message(1, 1).line]
+    assert await numbers(store.entries("c")) == [1, 2, 4]
+    await store.aclose()
 
 
 async def test_closing_the_store_writes_what_waits(stores: Iterator[Store]) -> None:

@@ -321,12 +321,12 @@ async def test_entries_whose_file_is_gone_are_told_as_lost(tmp_path: Path) -> No
     (tmp_path / f"{session}.jsonl").write_bytes(b"")
     feed = inside(bridge)._conversations.find(session).feed
     feed._forget()
-    feed._first = feed.last + 1
+    feed._first = feed.last_seq + 1
 
     batch = await feed.next(0)
 
-    assert (batch.text, batch.lost, batch.upto) == ("", feed.last, feed.last)
-    assert feed.last >= records[-1]["seq"]
+    assert (batch.text, batch.lost, batch.upto) == ("", feed.last_seq, feed.last_seq)
+    assert feed.last_seq >= records[-1]["seq"]
 
 
 async def test_viewers_are_told_that_the_server_ends(tmp_path: Path) -> None:

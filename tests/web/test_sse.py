@@ -23,7 +23,7 @@ async def events(
         number = 0
         async for line in response.aiter_lines():
             if line.startswith("id: "):
-                number = int(line[4:])
+                number = int(line[4:].partition("@")[0])
             elif line.startswith("data: "):
                 yield number, line[6:]
 

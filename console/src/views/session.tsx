@@ -31,6 +31,14 @@ export function SessionPage({ id, tab }: { id: string; tab: Tab }) {
   return (
     <main class="session" aria-label="Session">
       <Head id={id} tab={tab} />
+      {summary?.isStored === false && (
+        <p class="note error banner" role="alert">
+          What happens now cannot be stored, and is gone when the server ends: see its log.
+        </p>
+      )}
+      {view.lost.value > 0 && (
+        <p class="note banner">{view.lost.value} journal entries cannot be read any more.</p>
+      )}
       {view.failure.value && (
         <p class="note error banner" role="alert">
           {view.failure.value}{" "}

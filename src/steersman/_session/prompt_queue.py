@@ -7,6 +7,8 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import msgspec
+
 from steersman._json import JsonDict
 from steersman._protocol.events import TurnSettled
 from steersman._session.continuation import CONTINUE
@@ -30,6 +32,7 @@ from steersman.journal.ends import ended_by_hook, outcome_of, was_deferred
 from steersman.journal.journal import DEFAULT_MEMORY
 from steersman.journal.text import TextStream
 from steersman.journal.totals import SessionTotals
+from steersman.journal.unreported import unreported_in
 from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Result
@@ -226,6 +229,7 @@ class PromptQueue:
 
         A turn that has lost `most` CLIs before is not continued: it fails with `cause`.
         """
+        self._count_unreported()
         self.totals.cli_lost(self._journal.clock())
         left = self.unsettled
         is_stopping = any(prompt.was_interrupted for prompt in left)
@@ -377,6 +381,7 @@ class PromptQueue:
 
         If the session is being parked, prompts are parked instead of cancelled.
         """
+        self._count_unreported()
         left = [*self._sent.values(), *self._queue]
         self._sent.clear()
         self._queue.clear()
@@ -442,7 +447,10 @@ class PromptQueue:
             lines = self._transcript()
             text = found = answer_to(lines, *_uuids_of(prompt, lines))
         self._was_stopped = outcome == "interrupted"
-        at = self._journal.clock()
+        if not has_result and (self._link is None or self._link.is_closing):
+            self._count_unreported()
+        # As the entry will have it, so that a replay of the journal has the same duration.
+        at = max(self._journal.clock(), self._journal.journal.last_at)
         result = self.totals.settle(
             prompt.uuid,
             at,
@@ -461,6 +469,14 @@ class PromptQueue:
         }
         if found:
             details["text"] = found
+        if result.model_usage:
+            details["cost_usd"] = result.cost_usd
+            details["model_usage"] = {
+                model: {name: each for name, each in msgspec.to_builtins(usage).items() if each}
+                for model, usage in result.model_usage.items()
+            }
+        if result.unreported:
+            details["unreported"] = result.unreported.to_details()
         if result.waits_for:
             details["waits_for"] = list(result.waits_for)
         self._journal.append(at, Kind.SETTLED, turns=(prompt.uuid,), details=details)
@@ -469,6 +485,15 @@ class PromptQueue:
         prompt.settle(result, delivery)
         self.last_result = result
         return result
+
+    def _count_unreported(self) -> None:
+        """Count the tokens of messages that the CLI has sent since its last result."""
+        journal, since = self._journal.journal, self.totals.counted_upto
+        entries = journal.after(since, most=journal.last_seq)
+        is_whole = not journal.lost_after(max(since, journal.began_after))
+        for uuid, tokens in unreported_in(entries, is_whole=is_whole).items():
+            self.totals.add_unreported(uuid, tokens)
+        self.totals.counted_upto = journal.last_seq
 
     def _streamed(self, prompt: SentPrompt) -> str | None:
         """Return what `turn.text()` yields, which includes a stream that broke off."""

@@ -46,6 +46,8 @@ class AskKeeper:
         self._run: _Run | None = None
         self._pid = os.getpid()
         self.is_closed = False
+        self.unstored: dict[str, int] = {}
+        """The last numbers of journals that were closed while entries waited or were lost."""
 
     def keep(self, waiting: Waiting) -> None:
         """Store an ask, and give it its answer when there is one."""

@@ -65,8 +65,11 @@ class WorkRows(Protocol):
 class JournalRows(Protocol):
     """The entries of journals in one database, as text; a number is stored once."""
 
-    async def append(self, conversation: str, entries: Sequence[tuple[int, str]]) -> None:
-        """Store entries with their numbers. One whose number is there already is left out."""
+    async def append(self, conversation: str, entries: Sequence[tuple[int, str]]) -> int:
+        """Store entries with their numbers. One whose number is there already is left out.
+
+        Returns how many were left out because another entry has their number.
+        """
         ...
 
     async def last_seq(self, conversation: str) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from steersman.journal.phases import Phase as Phase
     from steersman.journal.phases import step as step
     from steersman.journal.results import TurnResult as TurnResult
+    from steersman.journal.unreported import Unreported as Unreported
     from steersman.journal.value_json import result_from_json as result_from_json
     from steersman.journal.value_json import result_to_json as result_to_json
     from steersman.journal.value_json import snapshot_from_json as snapshot_from_json
@@ -35,6 +36,7 @@ else:
             "json_form": ("from_json", "to_json"),
             "phases": ("Move", "Phase", "step"),
             "results": ("TurnResult",),
+            "unreported": ("Unreported",),
             "value_json": (
                 "result_from_json",
                 "result_to_json",
@@ -53,6 +55,7 @@ __all__ = [
     "Outcome",
     "Phase",
     "TurnResult",
+    "Unreported",
     "from_json",
     "result_from_json",
     "result_to_json",

@@ -37,7 +37,10 @@ class Kind(Enum):
     PHASE = "phase"
     """The state of the session changed; `details` has `before` and `after`."""
     SETTLED = "settled"
-    """A turn has ended; `details` has the outcome."""
+    """A turn has ended; `details` has the outcome, `cost_usd` and `model_usage`.
+
+    `unreported` has the tokens of messages that no result counts, see `TurnResult.unreported`.
+    """
     FAULT = "fault"
     """A callback of the host program failed; `details` has `where` and `error`."""
     TOOL_FAILED = "tool_failed"
@@ -77,7 +80,7 @@ class Entry(Struct, gc=False, eq=False):
 
     seq: int
     at: float
-    """Seconds since the epoch."""
+    """Seconds since the epoch; in a session never before the entry with the number before it."""
     kind: Kind
     line: bytes = b""
     turns: tuple[str, ...] = ()

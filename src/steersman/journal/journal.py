@@ -65,6 +65,8 @@ class Journal:
         """The number of the last entry of earlier sessions; 0 if there is none."""
         self.last_seq = 0
         """The number of the newest entry; 0 if there is none."""
+        self.last_at = 0.0
+        """The time of the newest entry."""
         self.last_spoken = 0
         """The number of the newest entry that is part of the conversation."""
         self.last_settled = 0
@@ -102,8 +104,16 @@ class Journal:
         details: JsonObject = NOTHING,
         decoded: Message | None = None,
     ) -> Entry:
-        """Append an entry, and forget the oldest ones if the journal grows too large."""
+        """Append an entry, and forget the oldest ones if the journal grows too large.
+
+        Times never go back: lines that arrive together have the time of their arrival, and what
+        was written in between may be later.
+        """
         self.last_seq = seq = self.last_seq + 1
+        if at < self.last_at:
+            at = self.last_at
+        else:
+            self.last_at = at
         if kind in CONVERSATION:
             self.last_spoken = seq
             if kind is SETTLED:
@@ -127,6 +137,10 @@ class Journal:
         `messages` are the decoded lines, if they were decoded.
         """
         seq = self.last_seq
+        if at < self.last_at:
+            at = self.last_at
+        else:
+            self.last_at = at
         if len(lines) == 1:
             decoded = None if messages is None else messages[0]
             entries = [Entry(seq + 1, at, PARTIAL, lines[0], turns, NOTHING, decoded)]

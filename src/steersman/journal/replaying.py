@@ -22,6 +22,7 @@ from steersman.journal.snapshot import SessionSnapshot, State
 from steersman.journal.state import StateChange, StateFollower, snapshot_of
 from steersman.journal.text import TextStream
 from steersman.journal.totals import SessionTotals
+from steersman.journal.unreported import Unreported
 from steersman.messages.parsing import Message
 
 __all__ = ["Replayed", "replay"]
@@ -153,6 +154,9 @@ class _Reader:
         begins = self._begun.pop(uuid, len(self.entries))
         is_whole = has_result and uuid not in self._broken
         self._broken.discard(uuid)
+        unreported = details.get("unreported")
+        if _json.is_object(unreported):
+            self.totals.add_unreported(uuid, Unreported.from_details(unreported))
         self.turns[uuid] = self.totals.settle(
             uuid,
             entry.at,

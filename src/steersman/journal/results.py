@@ -16,6 +16,7 @@ from steersman.journal.ends import Outcome, cause_of
 from steersman.journal.journal import DEFAULT_MEMORY, ENTRY_WEIGHT
 from steersman.journal.tasks import TaskRegistry
 from steersman.journal.text import AssistantText
+from steersman.journal.unreported import Unreported
 from steersman.messages.content import Block
 from steersman.messages.parsing import Message, to_json
 from steersman.messages.turns import Assistant, Result, User
@@ -51,6 +52,9 @@ class TurnResult:
     """The tokens of the main agent in this turn alone."""
     model_usage: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
     """The tokens and cost of this turn alone, by model, including subagents."""
+    unreported: Unreported = field(default_factory=Unreported)
+    """The tokens of messages that are neither in `usage` nor in `model_usage`: the CLI was lost
+    before it reported them, as when it was killed or the session was left."""
     duration: float = 0.0
     """Seconds from the sending of the prompt to the end of the turn."""
     said: AssistantText = field(default_factory=AssistantText, repr=False)
@@ -124,6 +128,8 @@ class TurnResultBuilder:
         self._forgotten = 0
         self._results: list[Result] = []
         self._spent = Cost()
+        self.unreported = Unreported()
+        """The tokens of messages whose CLI was lost before its result."""
 
     def record_assistant(self, message: Assistant, line: bytes) -> None:
         """Record an assistant message and the line that it came on.
@@ -183,6 +189,7 @@ class TurnResultBuilder:
             cost_usd=self._spent.cost_usd,
             usage=add_usage(each.usage for each in self._results) if self._results else Usage(),
             model_usage=self._spent.model_usage,
+            unreported=self.unreported,
             duration=max(0.0, at - self.started),
             said=spoken,
             tool_calls=calls,

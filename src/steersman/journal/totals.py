@@ -17,6 +17,7 @@ from steersman.journal.entries import Entry, Kind
 from steersman.journal.journal import DEFAULT_MEMORY
 from steersman.journal.results import TurnResult, TurnResultBuilder
 from steersman.journal.tasks import Task, TaskRegistry
+from steersman.journal.unreported import Unreported
 from steersman.messages.content import ToolUseBlock
 from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import Message
@@ -66,6 +67,8 @@ class SessionTotals:
         self.costs = CostTracker()
         self._turns: dict[str, TurnResultBuilder] = {}
         self._result: Result | None = None
+        self.counted_upto = 0
+        """The number of the last entry whose tokens are counted: that of a result, or of a loss."""
         self.uncharged = Cost()
         """The cost that the last result has added, until it is charged to a turn."""
 
@@ -141,6 +144,11 @@ class SessionTotals:
         turn = self._turns.get(uuid)
         return "" if turn is None else turn.api_failure
 
+    def add_unreported(self, uuid: str, tokens: Unreported) -> None:
+        """Record tokens of a turn that no result counts."""
+        if uuid in self._turns:
+            self._turns[uuid].unreported += tokens
+
     def cli_lost(self, at: float) -> None:
         """Forget running calls, and end running tasks, because their CLI has exited."""
         self.retry = None
@@ -180,6 +188,7 @@ class SessionTotals:
         self.retry = None
         if isinstance(message, Result):
             self._add_result(message)
+            self.counted_upto = entry.seq
             return []
         if isinstance(message, Assistant) and message.parent_tool_use_id is None:
             self.last_message = message.uuid

@@ -10,7 +10,10 @@ __all__ = ["AskDatabase", "Run"]
 T = TypeVar("T")
 
 Run = Callable[..., Awaitable[list[tuple[Any, ...]]]]
-"""Runs a statement with its values, and returns the rows; `:now` is the time that counts."""
+"""Runs a statement with its values, and returns the rows.
+
+`:now` is the time, and `:lease` the time by which leases count: near it, but never set.
+"""
 
 
 class AskDatabase(Protocol):

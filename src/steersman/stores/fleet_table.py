@@ -17,17 +17,18 @@ from steersman.stores.plain_text import from_plain, to_plain
 __all__ = ["FleetTable", "period_of"]
 
 WORKERS = (
-    "SELECT worker, machine, pid, slots, agents, state, started, lease_until - :now"
+    "SELECT worker, machine, pid, slots, agents, state, started, lease_until - :lease"
     " FROM steersman_workers ORDER BY started, worker"
 )
 JOIN = (
     "INSERT INTO steersman_workers (worker, machine, pid, slots, agents, state, started,"
-    " lease_until) VALUES (?, ?, ?, ?, ?, ?, :now, :now + ?) ON CONFLICT DO NOTHING"
+    " lease_until) VALUES (?, ?, ?, ?, ?, ?, :now, :lease + ?) ON CONFLICT DO NOTHING"
 )
 RENEW = (
-    "UPDATE steersman_workers SET lease_until = :now + ? WHERE worker = ? AND lease_until > :now"
+    "UPDATE steersman_workers SET lease_until = :lease + ?"
+    " WHERE worker = ? AND lease_until > :lease"
 )
-LEASED = "SELECT state FROM steersman_workers WHERE worker = ? AND lease_until > :now"
+LEASED = "SELECT state FROM steersman_workers WHERE worker = ? AND lease_until > :lease"
 BUDGET = "SELECT usd, per, turns, cost FROM steersman_budgets WHERE name = ?"
 SPENDING = "SELECT spent, reserved FROM steersman_spendings WHERE budget = ? AND period = ?"
 BEGIN_PERIOD = (

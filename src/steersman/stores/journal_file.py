@@ -15,13 +15,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 from steersman.errors import UsageError
 from steersman.journal import Entry, Kind
 from steersman.journal.files import Header, line_of
 from steersman.journal.json_form import EntryEncoder
 from steersman.stores.journal_places import examine
-from steersman.stores.journal_reader import StoredEntries, identity_of
+from steersman.stores.journal_reader import Identity, StoredEntries, identity_of
 
 if sys.platform != "win32":
     import fcntl
@@ -50,8 +51,9 @@ class JournalFile:
     each restart of the CLI. If a write fails, as on a full disk, or if the file was removed, it is
     reported once and no more entries are written. A forked copy of the process writes none.
 
-    Numbers continue from those of the file. Sessions that write to one `JournalFile` at the same
-    time use numbers twice, and then no entry can be read back.
+    Numbers continue from those of the file, and of entries that this process could not write to it,
+    which readers may have seen. Sessions that write to one `JournalFile` at the same time use
+    numbers twice, and then no entry can be read back.
     """
 
     def __init__(
@@ -87,8 +89,8 @@ class JournalFile:
             os.close(self._file)
             self._file = -1
             raise
-        self.last_seq = found.last_seq
-        """The greatest number in the file; 0 if it is empty."""
+        self.last_seq = max(found.last_seq, _Opened.unwritten.get(self._identity, 0))
+        """The greatest number in the file, or of an entry that could not be written; 0 if none."""
         self._size = found.size
         self._track: int | None = found.track
         """The number of the track that the next entry begins; `None` in the middle of one."""
@@ -99,7 +101,10 @@ class JournalFile:
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Append `entries` with a single write; never raises."""
-        if self._file < 0 or not entries:
+        if not entries:
+            return
+        if self._file < 0:
+            self._skip(entries[-1].seq)
             return
         lines, encode = list[bytes](), self._encode
         if entries[0].seq <= self.last_seq and not self._is_mixed:
@@ -115,6 +120,7 @@ class JournalFile:
             self._next_look = entries[0].at + LOOK_EVERY
             self._check_removed()
             if self._file < 0:
+                self._skip(self.last_seq)
                 return
         self._append(b"".join(lines))
 
@@ -152,6 +158,12 @@ class JournalFile:
             if self._file >= 0 and not os.fstat(self._file).st_nlink:
                 self._give_up("the file was removed", b"")
 
+    def _skip(self, seq: int) -> None:
+        """Let the next session on this file count on after an entry that is not in it."""
+        if self.failure:
+            self.last_seq = max(self.last_seq, seq)
+            _Opened.unwritten[self._identity] = self.last_seq
+
     @property
     def _next_track(self) -> int:
         return self._header.track + 1 if self._track is None else self._track
@@ -181,6 +193,7 @@ class JournalFile:
         with suppress(OSError):
             os.close(number)
         self.failure = f"the journal {self.path} is no longer written: {why}"
+        self._skip(self.last_seq)
         with suppress(Exception):
             # A failure of the caller's function must not end the session.
             self._report(self.failure)
@@ -191,6 +204,8 @@ class _Opened:
 
     lock = threading.RLock()
     files: weakref.WeakSet[JournalFile] = weakref.WeakSet()
+    unwritten: ClassVar[dict[Identity, int]] = {}
+    """The last numbers of entries that could not be written, by file: given only once."""
 
 
 def _disown_all() -> None:

@@ -20,6 +20,7 @@ from steersman.stores.journal_places import HEADER_BEGINS, start_of
 __all__ = [
     "CHUNK",
     "EntryLines",
+    "Identity",
     "StoredEntries",
     "follow_journal",
     "identity_of",

@@ -12,6 +12,7 @@ __all__ = ["JournalTable"]
 AT_ONCE = 200
 """Rows in one statement."""
 ADD = "INSERT INTO steersman_journals (conversation, seq, entry) VALUES "
+RANGE = "SELECT seq, entry FROM steersman_journals WHERE conversation = ? AND seq BETWEEN ? AND ?"
 READ = (
     "SELECT seq, entry FROM steersman_journals WHERE conversation = ? AND seq > ?"
     " ORDER BY seq LIMIT ?"
@@ -24,18 +25,29 @@ class JournalTable:
     def __init__(self, database: AskDatabase) -> None:
         self._database = database
 
-    async def append(self, conversation: str, entries: Sequence[tuple[int, str]]) -> None:
-        """Store entries with their numbers. One whose number is there already is left out."""
-        place = to_plain(conversation)
+    async def append(self, conversation: str, entries: Sequence[tuple[int, str]]) -> int:
+        """Store entries with their numbers. One whose number is there already is left out.
 
-        async def work(run: Run) -> None:
+        Returns how many were left out because another entry has their number.
+        """
+        place = to_plain(conversation)
+        returns_rows = self._database.returns_rows
+        end = " ON CONFLICT DO NOTHING" + (" RETURNING seq" if returns_rows else "")
+
+        async def work(run: Run) -> int:
+            left_out = 0
             for begin in range(0, len(entries), AT_ONCE):
                 some = entries[begin : begin + AT_ONCE]
                 values = [value for seq, text in some for value in (place, seq, text)]
                 rows = ", ".join(["(?, ?, ?)"] * len(some))
-                await run(f"{ADD}{rows} ON CONFLICT DO NOTHING", *values)
+                added = await run(f"{ADD}{rows}{end}", *values)
+                count = len(added) if returns_rows else (await run("SELECT changes()"))[0][0]
+                if count < len(some):
+                    known = dict(await run(RANGE, place, some[0][0], some[-1][0]))
+                    left_out += sum(known.get(seq) != text for seq, text in some)
+            return left_out
 
-        await self._database.write(work, is_vital=False)
+        return await self._database.write(work, is_vital=False)
 
     async def last_seq(self, conversation: str) -> int:
         """Return the greatest number; 0 if there is none."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from uuid import uuid4
 
 from steersman import _json
 from steersman.errors import StoreError, UsageError
@@ -47,8 +47,6 @@ __all__ = ["PostgresStore"]
 
 MOST_SENT = 16 << 20
 """Bytes of entries in one statement."""
-DOUBT = 0.05
-"""Seconds between two looks for the outcome of a commit whose answer was lost."""
 
 FIND = (
     "SELECT id, entries FROM steersman_sessions"
@@ -58,14 +56,19 @@ TAKE = (
     "INSERT INTO steersman_sessions AS kept (project_key, session_id, subpath, mtime, entries)"
     " VALUES (%s, %s, %s, 0, 0) ON CONFLICT (project_key, session_id, subpath)"
     " DO UPDATE SET mtime = kept.mtime"
-    " RETURNING id, entries, summary::text, pg_current_xact_id()::text,"
+    " RETURNING id, entries, summary::text,"
     " greatest((extract(epoch FROM clock_timestamp()) * 1000)::bigint, mtime + 1)"
 )
 ADD = (
-    "INSERT INTO steersman_session_entries (session, position, uuid, size, entry)"
-    " SELECT %s, %s + place, uuid, octet_length(entry), entry::json"
+    "INSERT INTO steersman_session_entries (session, position, uuid, size, entry, batch)"
+    " SELECT %s, %s + place, uuid, octet_length(entry), entry::json,"
+    " CASE WHEN place = 1 THEN %s END"
     # Binary, because psycopg takes longer to escape an array as text than the server to store it.
     " FROM unnest(%b::text[], %b::text[]) WITH ORDINALITY AS new (uuid, entry, place)"
+)
+# Not the id of the transaction: a server that has crashed gives such ids again.
+WRITTEN = (
+    "SELECT 1 FROM steersman_session_entries WHERE session = %s AND position = %s AND batch = %s"
 )
 CHUNK = (
     "SELECT convert_to(entry::text, 'UTF8') FROM ("
@@ -174,29 +177,28 @@ class PostgresStore:
         place, lines = place_of(key), lines_of(entries)
         if not lines:
             return
-        doubt: list[str] = []
+        batch = str(uuid4())
+        doubt: _Written | None = None
 
         async def write(connection: Connection) -> None:
+            nonlocal doubt
             await self._prepare(connection)
-            if doubt and await _was_committed(connection, doubt[0]):
-                return
-            doubt.clear()
             await connection.execute("BEGIN")
             try:
-                transaction = await _append(connection, place, lines)
+                written = await _append(connection, place, lines, batch, doubt)
             except BaseException:
                 if not connection.closed:
                     await connection.execute("ROLLBACK")
                 raise
             # If the connection is lost from here on, only the server knows what became of it.
-            doubt.append(transaction)
+            doubt = written
             await connection.execute("COMMIT")
-            doubt.clear()
+            doubt = None
 
         try:
             await self._connections.run(write)
         except StoreError:
-            if not doubt:
+            if doubt is None:
                 raise
             await self._settle(write)
 
@@ -265,7 +267,7 @@ class PostgresStore:
         return int(found[0][1]) if found else 0
 
     async def _settle(self, write: Callable[[Connection], Awaitable[None]]) -> None:
-        """Look up what became of a commit, and write again if nothing did."""
+        """Write a batch again whose commit was not confirmed, unless it is there."""
         try:
             await self._connections.run(write)
         except StoreError:
@@ -296,12 +298,29 @@ def _asks(url: str, timeout: float) -> AskTable:
     return postgres_asks(url, timeout)
 
 
-async def _append(connection: Connection, place: Place, lines: list[Line]) -> str:
-    """Write the lines that the key does not have yet, and return the id of the transaction."""
+class _Written(NamedTuple):
+    """Where the first entry of a batch was put, by a transaction that may not be committed."""
+
+    session: int
+    position: int
+
+
+async def _append(
+    connection: Connection, place: Place, lines: list[Line], batch: str, doubt: _Written | None
+) -> _Written | None:
+    """Write the lines that the key does not have yet; returns where, or None without any.
+
+    With `doubt`, lines that this batch has put there are left as they are.
+    """
+    # Also waits for the end of a transaction whose connection was lost, and that the server has.
     await _lock(connection, place)
+    if doubt is not None:
+        found = await connection.execute(WRITTEN.encode(), (*doubt, batch))
+        if await found.fetchone() is not None:
+            return doubt
     row = await (await connection.execute(TAKE.encode(), _names(place))).fetchone()
     assert row is not None
-    session, count, summary, transaction, mtime = row
+    session, count, summary, mtime = row
     asked = await connection.execute(
         "SELECT uuid FROM steersman_session_entries WHERE session = %s AND uuid = ANY(%s)",
         (session, [to_plain(line.uuid) for line in lines if line.uuid is not None]),
@@ -311,14 +330,15 @@ async def _append(connection: Connection, place: Place, lines: list[Line]) -> st
     for begin, some in _portions(fresh):
         uuids = [line.uuid and to_plain(line.uuid) for line in some]
         texts = [line.text.decode() for line in some]
-        await connection.execute(ADD, (session, count + begin, uuids, texts))
-    if fresh:
-        await connection.execute(
-            "UPDATE steersman_sessions SET mtime = %s, entries = %s, summary = %s::json"
-            " WHERE id = %s",
-            (mtime, count + len(fresh), _summary(place, summary, fresh, mtime), session),
-        )
-    return str(transaction)
+        named = None if begin else batch
+        await connection.execute(ADD, (session, count + begin, named, uuids, texts))
+    if not fresh:
+        return None
+    await connection.execute(
+        "UPDATE steersman_sessions SET mtime = %s, entries = %s, summary = %s::json WHERE id = %s",
+        (mtime, count + len(fresh), _summary(place, summary, fresh, mtime), session),
+    )
+    return _Written(session, count + 1)
 
 
 async def _lock(connection: Connection, place: Place) -> None:
@@ -327,16 +347,6 @@ async def _lock(connection: Connection, place: Place) -> None:
     await connection.execute(
         "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (to_plain(name),)
     )
-
-
-async def _was_committed(connection: Connection, transaction: str) -> bool:
-    """Whether a transaction was committed; waits until that is decided."""
-    while True:
-        asked = await connection.execute("SELECT pg_xact_status(%s::xid8)", (transaction,))
-        status = (await asked.fetchone() or (None,))[0]
-        if status != "in progress":
-            return bool(status == "committed")
-        await asyncio.sleep(DOUBT)
 
 
 def _summary(place: Place, kept: str | None, fresh: Iterable[Line], mtime: int) -> str | None:

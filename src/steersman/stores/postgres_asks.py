@@ -128,7 +128,7 @@ def _runner(connection: Connection, *, begins: bool = False) -> Run:
 
     async def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
         nonlocal is_begun
-        ours = statement.replace("?", "%s").replace(":now", NOW)
+        ours = statement.replace("?", "%s").replace(":now", NOW).replace(":lease", NOW)
         if values:
             if not is_begun:
                 await connection.execute("BEGIN", prepare=False)

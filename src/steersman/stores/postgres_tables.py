@@ -44,6 +44,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ask_tables(serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", real="DOUBLE PRECISION"),
     work_tables(serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", real="DOUBLE PRECISION"),
     fleet_tables(real="DOUBLE PRECISION"),
+    # On the first entry of each batch: what is looked for after a commit without an answer.
+    ("ALTER TABLE steersman_session_entries ADD COLUMN batch TEXT",),
 )
 """The statements that lead from each version to the next. Add to the end; change nothing."""
 

@@ -50,6 +50,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ask_tables(serial="INTEGER PRIMARY KEY AUTOINCREMENT", real="REAL"),
     work_tables(serial="INTEGER PRIMARY KEY AUTOINCREMENT", real="REAL"),
     fleet_tables(real="REAL"),
+    # When each boot began, by the clock on the wall when the file was first used in it.
+    ("CREATE TABLE steersman_boots (boot TEXT NOT NULL PRIMARY KEY, since REAL NOT NULL)",),
 )
 """The statements that lead from each version to the next. Add to the end; change nothing."""
 

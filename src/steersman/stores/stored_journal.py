@@ -46,7 +46,8 @@ class StoredJournal:
 
     Entries are written some 50 ms after they came, in order. `write` never raises. While the store
     cannot be reached, up to `memory` bytes wait, and one warning is logged; what comes after that
-    is lost, and is counted. Other processes read with `store.entries()` and `store.follow()`.
+    is lost, and is counted. So are entries whose numbers another session has used. Other processes
+    read with `store.entries()` and `store.follow()`.
     """
 
     def __init__(self, keeper: AskKeeper, conversation: str, memory: int) -> None:
@@ -55,7 +56,7 @@ class StoredJournal:
         self.failure = ""
         """Why nothing is written at present; empty while writing works."""
         self.lost = 0
-        """How many entries were lost while the store was away."""
+        """How many entries were lost: with the store away, or to another session of the journal."""
         self.last_seq = 0
         """The number of the last entry that the store had at `open`, or that was given since."""
         self._keeper = keeper
@@ -66,12 +67,18 @@ class StoredJournal:
         self._is_flushing = False
         self._flushed: list[Future[None]] = []
         self._is_closed = False
+        self._is_shared = False
+        """Whether another session has written entries with the same numbers."""
         self._pid = os.getpid()
 
     async def open(self) -> None:
-        """Ask the store for the number of the last entry. Raises `StoreError`."""
+        """Ask the store for the number of the last entry. Raises `StoreError`.
+
+        Entries that this process has not stored, or never could, have numbers too.
+        """
         found = await self._keeper.call(lambda rows: rows.journal.last_seq(self.conversation))
-        self.last_seq = max(self.last_seq, found)
+        given = self._keeper.unstored.get(self.conversation, 0)
+        self.last_seq = max(self.last_seq, given, found)
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Write the next entries soon; never raises. A forked copy of the process writes none."""
@@ -96,6 +103,9 @@ class StoredJournal:
     def close(self) -> None:
         """Take no more entries. Those that wait are still written. May be called again."""
         self._is_closed = True
+        with self._lock:
+            if self._waiting or self.lost:
+                self._keeper.unstored[self.conversation] = self.last_seq
 
     async def flush(self) -> None:
         """Wait until all entries that were given before are stored.
@@ -121,7 +131,7 @@ class StoredJournal:
         while batch := self._next_batch():
             texts = [(entry.seq, _text_of(entry)) for entry in batch]
             try:
-                await rows.journal.append(self.conversation, texts)
+                left_out = await rows.journal.append(self.conversation, texts)
             except Exception as error:  # noqa: BLE001 - a sink never raises
                 self._failed(error)
                 if self._keeper.is_closed or isinstance(error, StoreTooNew):
@@ -129,7 +139,7 @@ class StoredJournal:
                 else:
                     await asyncio.sleep(RETRY)
                 continue
-            self._worked(batch)
+            self._worked(batch, left_out)
 
     def _next_batch(self) -> list[Entry]:
         """Return the entries to write next; without any, notify those who wait for the last."""
@@ -157,8 +167,15 @@ class StoredJournal:
             else:
                 done.set_exception(error)
 
-    def _worked(self, batch: list[Entry]) -> None:
+    def _worked(self, batch: list[Entry], left_out: int) -> None:
+        if left_out and not self._is_shared:
+            self._is_shared = True
+            log.warning(
+                "the journal of %r loses entries: another session writes it at the same time",
+                self.conversation,
+            )
         with self._lock:
+            self.lost += left_out
             for entry in batch:
                 self._waiting.popleft()
                 self._size -= len(entry.line) + OVERHEAD

@@ -1,8 +1,8 @@
 """The tables of conversations and turns: what is read and written, for every database with SQL.
 
 A lease is part of the row of its conversation. Every write names the token of the lease, and is
-made only if that lease is valid at that moment, by the time of the database. All writes but
-`renew` take the next change number first, so they wait for each other.
+made only if that lease is valid at that moment, by the time of the database. All writes but `renew`
+take the next change number first, so they wait for each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VERSION = 1
 
 CONVERSATION = (
     "SELECT session, name, machine, begun, version, created_by, lease_owner, lease_token,"
-    " lease_until FROM steersman_conversations WHERE session = ?"
+    " lease_until + (:now - :lease) FROM steersman_conversations WHERE session = ?"
 )
 ADD_CONVERSATION = (
     "INSERT INTO steersman_conversations (session, name, version, created, created_by)"
@@ -35,12 +35,12 @@ ADD_CONVERSATION = (
 TAKE = (
     "UPDATE steersman_conversations SET name = ?, lease_owner = ?, lease_machine = ?,"
     " lease_change = CASE WHEN lease_token = ? THEN lease_change ELSE ? END,"
-    " lease_token = ?, lease_until = :now + ?"
-    " WHERE session = ? AND version <= 1 AND (lease_token = ? OR lease_until <= :now)"
+    " lease_token = ?, lease_until = :lease + ?"
+    " WHERE session = ? AND version <= 1 AND (lease_token = ? OR lease_until <= :lease)"
 )
 RENEW = (
-    "UPDATE steersman_conversations SET lease_until = :now + ?"
-    " WHERE session = ? AND lease_token = ? AND lease_until > :now AND version <= 1"
+    "UPDATE steersman_conversations SET lease_until = :lease + ?"
+    " WHERE session = ? AND lease_token = ? AND lease_until > :lease AND version <= 1"
 )
 RELEASE = (
     "UPDATE steersman_conversations SET lease_owner = '', lease_token = '', lease_until = 0"
@@ -48,7 +48,7 @@ RELEASE = (
 )
 OWNED = (
     "SELECT 1 FROM steersman_conversations"
-    " WHERE session = ? AND lease_token = ? AND lease_until > :now AND version <= 1"
+    " WHERE session = ? AND lease_token = ? AND lease_until > :lease AND version <= 1"
 )
 TURN = (
     "SELECT uuid, name, prompt, send_when, state, outcome, ended_by, begun_change"
@@ -92,7 +92,7 @@ READY = """
     FROM steersman_conversations c
     WHERE c.session IN (
             SELECT session FROM steersman_turns WHERE state <> 'settled' AND version <= 1)
-        AND c.version <= 1 AND c.lease_until <= :now
+        AND c.version <= 1 AND c.lease_until <= :lease
         AND (NOT EXISTS (
                 SELECT 1 FROM steersman_turns t JOIN steersman_asks a ON a.session = t.session
                     AND (a.turn = t.uuid OR (a.turn IS NULL AND a.created >= t.created))
@@ -106,8 +106,8 @@ READY = """
     ORDER BY 6, c.number
 """
 NEXT_FREE = """
-    SELECT min(lease_until) - :now FROM steersman_conversations
-    WHERE version <= 1 AND lease_until > :now AND session IN (
+    SELECT min(lease_until) - :lease FROM steersman_conversations
+    WHERE version <= 1 AND lease_until > :lease AND session IN (
         SELECT session FROM steersman_turns WHERE state <> 'settled' AND version <= 1)
 """
 

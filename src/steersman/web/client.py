@@ -31,6 +31,7 @@ TIMEOUT = 60.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 """Seconds before a lost connection is made again."""
 FAILURES = 500
+LAGGED = "lagged"
 MOST_FRAME = 256 * 1024 * 1024
 
 T = TypeVar("T")
@@ -52,6 +53,8 @@ class Summary(msgspec.Struct, kw_only=True, frozen=True):
     cost_usd: float = 0.0
     turns: int = 0
     last: int = 0
+    is_stored: bool = True
+    """Whether the newest entries are in the journal's file; not while its disk is full."""
     last_activity: float = 0.0
     model: str | None = None
     permission_mode: str | None = None
@@ -170,12 +173,15 @@ class Client:
         _check(response.status_code, response.content)
         return _record(response.content)
 
-    def follow(self, session: str, *, after: int = 0) -> Follow:
+    def follow(self, session: str, *, after: int = 0, at: float | None = None) -> Follow:
         """Iterate over the records after number `after`, and those to come, without gap or double.
 
-        A lost connection is made again. Raises `WebError` if the bridge refuses.
+        A record of kind `lagged` takes the place of `details["lost"]` entries that cannot be read
+        any more. A lost connection is made again. `at` is the time of the record with the number
+        `after`. Raises `WebError` if the bridge refuses, such as with the code `after_replaced`:
+        what was read could not be stored, and other entries have its numbers now.
         """
-        return Follow(self._url, self._headers, session, after)
+        return Follow(self._url, self._headers, session, after, at)
 
     # Asks
 
@@ -207,11 +213,19 @@ class Client:
 
 
 class Follow(AsyncIterator[Record]):
-    """The records of one session. `after` is the number of the last one that was read."""
+    """The records of one session. `after` and `at` are number and time of the last one read."""
 
-    def __init__(self, url: str, headers: Mapping[str, str], session: str, after: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        session: str,
+        after: int,
+        at: float | None = None,
+    ) -> None:
         self.session = session
         self.after = after
+        self.at = at
         self.connections = 0
         """How many connections were made so far."""
         self._url = "ws" + url.removeprefix("http") + "/live"
@@ -220,7 +234,7 @@ class Follow(AsyncIterator[Record]):
 
     async def __anext__(self) -> Record:
         record = await anext(self._records)
-        self.after = record.seq
+        self.after, self.at = record.seq, None if record.kind == LAGGED else record.at
         return record
 
     async def aclose(self) -> None:
@@ -250,22 +264,26 @@ class Follow(AsyncIterator[Record]):
             await asyncio.sleep(pause)
 
     async def _records_of(self, socket: ClientConnection) -> AsyncIterator[Record]:
-        follow = {"type": "follow", "session": self.session, "after": self.after}
-        await socket.send(_json.dumps(follow).decode())
+        follow = {"session": self.session, "after": self.after, "at": self.at}
+        await socket.send(_json.dumps({"type": "follow", **_given(follow)}).decode())
         async for message in socket:
             data = message.encode() if isinstance(message, str) else message
             for line in data.split(b"\n"):
                 if line.startswith(b'{"session":'):
                     yield _record(line)
-                else:
-                    _refuse(_json.loads(line))
+                elif lagged := _other(_json.loads(line)):
+                    yield lagged
 
 
-def _refuse(frame: JsonDict) -> None:
-    """Raise `WebError` if a frame refuses what was asked for."""
+def _other(frame: JsonDict) -> Record | None:
+    """Return the record of a `lagged` frame. Raises `WebError` if a frame is a refusal."""
     if frame.get("type") == "error":
         error = frame["error"]
         raise WebError(400, str(error.get("code")), str(error.get("message")), error)
+    if frame.get("type") != LAGGED:
+        return None
+    lost = int(frame["lost"])
+    return Record(int(frame["after"]) + lost, 0.0, LAGGED, details={"lost": lost})
 
 
 def _record(line: bytes) -> Record:

@@ -28,6 +28,7 @@ from steersman.options.keywords import OptionWords
 from steersman.ports import Asks, KeepsWork, StoredTurn
 from steersman.web.failures import Refusal
 from steersman.web.feed import Feed
+from steersman.web.pages import last_of
 
 __all__ = ["Conversation", "Notes", "title_of"]
 
@@ -39,9 +40,21 @@ REST = frozenset({"idle", "completed", "failed", "cancelled", "closed"})
 """States in which nothing is lost if the server is killed."""
 
 NOTABLE = frozenset(
-    {Kind.PHASE, Kind.SETTLED, Kind.SENT, Kind.ASKED, Kind.DECIDED, Kind.RESTARTED, Kind.LIMIT}
+    {
+        Kind.PHASE,
+        Kind.SETTLED,
+        Kind.SENT,
+        Kind.ASKED,
+        Kind.DECIDED,
+        Kind.RESTARTED,
+        Kind.LIMIT,
+        Kind.FAULT,
+    }
 )
 """Kinds of entries after which the summary is another one."""
+
+JOURNAL_FILE = "journal file"
+"""Where a fault is, if the journal cannot be written to its file or to a sink."""
 
 _ONLY_OWNER = 0o600
 
@@ -114,6 +127,8 @@ class Conversation:
         self._lock = asyncio.Lock()
         self._session: Session | None = None
         self._sent: dict[str, _Queued] = {}
+        self._is_stored = True
+        """Whether the entries of this session are in its file; not with a full disk."""
         self._earlier = (notes.cost_usd, notes.turns)
         """Cost and turns of the sessions before this one."""
         self.used = time.monotonic()
@@ -152,6 +167,7 @@ class Conversation:
             # The next session continues the turn, so no CLI need wait for an answer.
             words["park"] = replace(park, after=self._idle)
         opened = await self.agent.open(self.id, **words)
+        self._is_stored = True
         self.save()
         return opened
 
@@ -242,7 +258,8 @@ class Conversation:
             "line": line,
             "is_open": session is not None,
             "asks": asks,
-            "last": self.feed.last,
+            "last": self.feed.last_seq,
+            "is_stored": self._is_stored,
             "last_activity": max(self.feed.last_at, notes.created),
             "queued": [] if session is None else self._queued(),
         }
@@ -279,6 +296,9 @@ class Conversation:
             if self._session is not None:
                 self._count(self._session)
             self.save()
+        elif entry.kind is Kind.FAULT and entry.details.get("where") == JOURNAL_FILE:
+            # The file writes first, so what it has kept is there.
+            self._is_stored = last_of(self.feed.path).seq >= entry.seq
 
     def _note_system(self, entry: Entry) -> bool:
         before = (self.notes.model, self.notes.permission_mode)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from steersman.journal import Entry
 from steersman.journal.json_form import EntryEncoder
 from steersman.web.failures import LOG
-from steersman.web.pages import last_of, records_after
+from steersman.web.pages import at_of, last_of, record_at, records_after
 from steersman.web.records import frame_of_line, prefix_of
 
 __all__ = ["Batch", "Feed", "Notify"]
@@ -45,7 +45,11 @@ class Batch:
 
 
 class Feed:
-    """The frames of one session, open or not."""
+    """The frames of one session, open or not.
+
+    A `ContinuesNumbers`: entries that could not be stored were shown, so the next session counts on
+    from the newest that was shown, and not from the end of the file.
+    """
 
     def __init__(
         self, session: str, path: Path, listener: Callable[[Sequence[Entry]], None]
@@ -54,14 +58,14 @@ class Feed:
         self.path = path
         self.prefix = prefix_of(session)
         end = last_of(path)
-        self.last = end.seq
+        self.last_seq = end.seq
         """The number of the newest entry; 0 if there is none."""
         self.last_at = end.at
         self._listener = listener
         self._encode = EntryEncoder().encode
         self._kept: list[Entry | bytes] = []
         """Entries, each replaced by its frame when the first viewer reads it."""
-        self._first = self.last + 1
+        self._first = self.last_seq + 1
         """The number of the first of them."""
         self._weights: list[int] = []
         self._weight = 0
@@ -73,14 +77,17 @@ class Feed:
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Keep `entries`, and notify the viewers."""
-        if entries[0].seq != self.last + 1:
+        if entries[0].seq <= self.last_seq:
+            # The journal reports this, and writes no more here: no number has two entries.
+            raise ValueError(f"entry {entries[0].seq} comes after entry {self.last_seq}")
+        if entries[0].seq != self.last_seq + 1:
             self._forget()
         self._kept += entries
         weights = [len(entry.line) + WEIGHT for entry in entries]
         self._weights += weights
         self._weight += sum(weights)
-        self.last, self.last_at = entries[-1].seq, entries[-1].at
-        self._first = self.last - len(self._kept) + 1
+        self.last_seq, self.last_at = entries[-1].seq, entries[-1].at
+        self._first = self.last_seq - len(self._kept) + 1
         if self._weight > 2 * MEMORY:
             self._trim()
         if self._batches:
@@ -107,7 +114,7 @@ class Feed:
 
     def ready(self, after: int) -> Batch | None:
         """Return the next frames after number `after` from memory; None if they are on disk."""
-        if after >= self.last:
+        if after >= self.last_seq:
             return _NOTHING
         if after + 1 < self._first:
             return None
@@ -121,15 +128,29 @@ class Feed:
         ready = self.ready(after)
         if ready is not None:
             return ready
-        last, prefix = self.last, self.prefix
+        upto, prefix = max(after, self._first - 1), self.prefix
         found = await asyncio.to_thread(records_after, self.path, after, MOST_FRAMES, MOST_BYTES)
+        found = [each for each in found if each[0] <= upto]
         if not found:
-            # The file was removed or damaged, so what is in memory is all there is.
-            upto = max(after, min(self._first - 1, last))
+            # They could not be stored, or the file was removed or damaged.
             return Batch(lost=upto - after, upto=upto)
         lost = found[0][0] - after - 1
         frames = [frame_of_line(prefix, line) for _, line in found]
         return Batch(b"\n".join(frames).decode("utf-8", "replace"), found[-1][0], lost)
+
+    def has(self, seq: int, at: float) -> bool:
+        """Whether entry `seq` is the one of time `at`.
+
+        It is another one if the entry that was shown could not be stored, and a server that was
+        started since has given its number again.
+        """
+        if seq == self.last_seq:
+            return at == self.last_at
+        if seq < self._first:
+            line = record_at(self.path, seq)
+            return line is not None and at_of(line) == at
+        kept = self._kept[seq - self._first]
+        return at == (at_of(kept) if isinstance(kept, bytes) else kept.at)
 
     def _join(self, after: int) -> Batch:
         frames: list[bytes] = []
@@ -160,7 +181,7 @@ class Feed:
             self._weight -= self._weights[count]
             count += 1
         del self._kept[:count], self._weights[:count]
-        self._first = self.last - len(self._kept) + 1
+        self._first = self.last_seq - len(self._kept) + 1
 
     def _forget(self) -> None:
         self._kept.clear()

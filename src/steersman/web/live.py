@@ -158,7 +158,7 @@ class LiveConnection:
         if not batch.upto:
             return ""
         self._cursors[session] = batch.upto
-        if batch.upto < feed.last:
+        if batch.upto < feed.last_seq:
             # Behind the other sessions, so that each gets its turn.
             self._waiting[session] = None
         if batch.lost:
@@ -207,12 +207,12 @@ class LiveConnection:
     def _follow(self, session: str, found: JsonDict) -> None:
         conversation = self._verbs.seen(self.viewer, session)
         feed = conversation.feed
-        after = after_of(found.get("after"), feed, feed.last)
+        after = after_of(found.get("after"), found.get("at"), feed, feed.last_seq)
         self._cursors[feed.session] = after
         self._feeds[feed.session] = feed
         feed.add(self._notify)
         self._answer(
-            {"type": "following", "session": feed.session, "after": after, "last": feed.last}
+            {"type": "following", "session": feed.session, "after": after, "last": feed.last_seq}
         )
         self._notify(feed.session)
 
@@ -251,15 +251,27 @@ class LiveConnection:
         self._news.set()
 
 
-def after_of(given: Json, feed: Feed, otherwise: int) -> int:
-    """Return the number of a cursor. Raises `Refusal` if it is none of this journal."""
+def after_of(given: Json, at: Json, feed: Feed, otherwise: int) -> int:
+    """Return the number of a cursor. Raises `Refusal` if it is none of this journal.
+
+    `at` is the time of the entry with this number, as it was shown.
+    """
     if given is None:
         return otherwise
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
         raise bad_request("after must be the number of an entry, 0 or more")
-    if given > feed.last:
-        words = f"the journal has {feed.last} entries: begin again, with after at most {feed.last}"
-        raise Refusal(400, "after_in_future", words, last=feed.last)
+    if given > feed.last_seq:
+        last = feed.last_seq
+        words = f"the journal has {last} entries: begin again, with after at most {last}"
+        raise Refusal(400, "after_in_future", words, last=last)
+    if at is None or given == 0:
+        return given
+    if not isinstance(at, int | float) or isinstance(at, bool):
+        raise bad_request("at must be the time of the entry that after names, or left out")
+    if not feed.has(given, at):
+        words = f"entry {given} is not the one that was shown, which could not be stored"
+        hint = "begin again, with the entries that are stored"
+        raise Refusal(400, "after_replaced", f"{words}: {hint}", last=feed.last_seq)
     return given
 
 

@@ -16,7 +16,7 @@ from typing import BinaryIO, TypeAlias
 
 from steersman.journal.files import Header, Record, line_of, read_line
 
-__all__ = ["Numbered", "last_of", "record_at", "records_after", "records_before"]
+__all__ = ["Numbered", "at_of", "last_of", "record_at", "records_after", "records_before"]
 
 Numbered: TypeAlias = tuple[int, bytes]
 """The number of a record, and its line without the newline."""
@@ -32,7 +32,7 @@ HEADER = b'{"journal":'
 _RECORD = re.compile(rb'\{"seq":(\d+)')
 _NEXT = re.compile(rb'\n\{"seq":(\d+)')
 _PARTIAL = re.compile(rb'\{"seq":\d+,"at":[^,]+,"kind":"partial"')
-_AT = re.compile(rb'\{"seq":\d+,"at":([^,]+),')
+_AT = re.compile(rb'\{(?:"session":"[^"]*",)?"seq":\d+,"at":([^,]+),')
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,16 @@ def last_of(path: Path) -> Last:
     try:
         with path.open("rb") as file:
             for seq, line in _backwards(file, _size(file)):
-                found = _AT.match(line)
-                return Last(seq, float(found[1]) if found else 0.0)
+                return Last(seq, at_of(line))
     except (OSError, ValueError):
         pass
     return Last()
+
+
+def at_of(line: bytes) -> float:
+    """Return the time of a record, or of its frame; 0.0 if it has none."""
+    found = _AT.match(line)
+    return float(found[1]) if found else 0.0
 
 
 def records_after(path: Path, seq: int, most: int, most_bytes: int = CHUNK) -> list[Numbered]:

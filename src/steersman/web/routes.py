@@ -19,7 +19,7 @@ from steersman.web.fields import Fields
 from steersman.web.limits import Connections, WebLimits
 from steersman.web.live import after_of
 from steersman.web.openapi import description
-from steersman.web.pages import record_at, records_before
+from steersman.web.pages import last_of, record_at, records_before
 from steersman.web.records import cut, frame_of_line
 from steersman.web.security import API_HEADERS
 from steersman.web.sse import EventStream
@@ -152,15 +152,17 @@ class Routes:
         before = _number(request, "before", None, 1, None)
         limit = _number(request, "limit", USUAL_ENTRIES, 1, MOST_ENTRIES)
         assert limit is not None
-        last = feed.last
-        # Only what `last` counts: a viewer that follows after it gets all others.
-        before = last + 1 if before is None else min(before, last + 1)
+        shown = feed.last_seq
 
         def work() -> bytes:
-            found, more = records_before(feed.path, before, limit)
+            # Entries that are shown but not stored come to a viewer that follows after `last`.
+            last = min(shown, last_of(feed.path).seq)
+            # Only what `last` counts: a viewer that follows after it gets all others.
+            end = last + 1 if before is None else min(before, last + 1)
+            found, more = records_before(feed.path, end, limit)
             frames = [cut(frame_of_line(feed.prefix, line)) for _, line in found]
-            end = b'],"more":%b,"last":%d}' % (b"true" if more else b"false", last)
-            return b'{"entries":[' + b",".join(frames) + end
+            rest = b'],"more":%b,"last":%d}' % (b"true" if more else b"false", last)
+            return b'{"entries":[' + b",".join(frames) + rest
 
         return Response(await asyncio.to_thread(work), media_type="application/json")
 
@@ -173,8 +175,11 @@ class Routes:
 
     async def _events(self, request: Request) -> Response:
         feed = self._verbs.seen(_viewer(request), request.path_params["id"]).feed
-        given = request.headers.get("last-event-id") or request.query_params.get("after")
-        after = after_of(_integer("after", given) if given else None, feed, 0)
+        given = request.headers.get("last-event-id") or request.query_params.get("after") or ""
+        number, _, at = given.partition("@")
+        after = after_of(
+            _integer("after", number) if number else None, _time(at) if at else None, feed, 0
+        )
         form = request.query_params.get("form", "record")
         if form not in ("record", "raw"):
             raise bad_request("form must be raw, or left out")
@@ -278,3 +283,10 @@ def _integer(name: str, given: str) -> int:
     if not (given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS):
         raise bad_request(f"{name} must be the number of an entry")
     return int(given)
+
+
+def _time(given: str) -> float:
+    try:
+        return float(given)
+    except ValueError:
+        raise bad_request("what follows @ must be the time of an entry") from None

@@ -21,7 +21,7 @@ ALIVE = 15.0
 SPOKEN = frozenset({"message", "partial", "bookkeeping"})
 """The kinds whose lines the CLI has written as part of the conversation."""
 
-_NUMBER = re.compile(rb'\{"session":"[^"]*","seq":(\d+)')
+_NUMBER = re.compile(rb'\{"session":"[^"]*","seq":(\d+),"at":([^,]+),')
 
 
 class EventStream:
@@ -74,7 +74,7 @@ class EventStream:
             number = _NUMBER.match(frame)
             data = raw_event_of(frame) if self._is_raw else b"data: " + frame
             if number is not None and data is not None:
-                parts.append(b"id: %b\n%b\n\n" % (number[1], data))
+                parts.append(b"id: %b@%b\n%b\n\n" % (number[1], number[2], data))
         return b"".join(parts)
 
 
