@@ -15,7 +15,8 @@ from tests.inbox.places import Session, an_ask
 from tests.postgres import PostgresServer
 
 KEY: SessionKey = {"project_key": "p", "session_id": "s1"}
-ADDED = {
+ADDED: dict[int, tuple[str, ...]] = {
+    4: (),
     3: (
         "steersman_workers",
         "steersman_budgets",
@@ -25,7 +26,7 @@ ADDED = {
     2: ("steersman_conversations", "steersman_turns", "steersman_journals"),
     1: ("steersman_asks", "steersman_ask_changes"),
 }
-"""The tables that the release after each version has added."""
+"""The tables that the release after each version has added; that after 4 has added a column."""
 
 
 def undone(version: int) -> list[str]:
@@ -33,6 +34,7 @@ def undone(version: int) -> list[str]:
     tables = [table for since, added in ADDED.items() if since >= version for table in added]
     return [
         *(f"DROP TABLE {table}" for table in tables),
+        *(["ALTER TABLE steersman_workers DROP COLUMN faults"] if version == 4 else []),
         f"UPDATE steersman_schema SET version = {version}",
     ]
 

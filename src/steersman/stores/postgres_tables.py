@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from steersman.errors import StoreError, StoreTooNew
 from steersman.stores.ask_schema import ask_tables
-from steersman.stores.fleet_schema import fleet_tables
+from steersman.stores.fleet_schema import WORKER_FAULTS, fleet_tables
 from steersman.stores.work_schema import work_tables
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ask_tables(serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", real="DOUBLE PRECISION"),
     work_tables(serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", real="DOUBLE PRECISION"),
     fleet_tables(real="DOUBLE PRECISION"),
+    WORKER_FAULTS,
 )
 """The statements that lead from each version to the next. Add to the end; change nothing."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from steersman.errors import StoreError, StoreTooNew
 from steersman.stores.ask_schema import ask_tables
-from steersman.stores.fleet_schema import fleet_tables
+from steersman.stores.fleet_schema import WORKER_FAULTS, fleet_tables
 from steersman.stores.work_schema import work_tables
 
 __all__ = ["SqliteDatabase"]
@@ -50,6 +50,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ask_tables(serial="INTEGER PRIMARY KEY AUTOINCREMENT", real="REAL"),
     work_tables(serial="INTEGER PRIMARY KEY AUTOINCREMENT", real="REAL"),
     fleet_tables(real="REAL"),
+    WORKER_FAULTS,
 )
 """The statements that lead from each version to the next. Add to the end; change nothing."""
 
