@@ -60,6 +60,8 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
     node.setAttribute("target", "_blank");
     node.setAttribute("rel", "noopener noreferrer nofollow");
   }
+  // These scroll, so keys must reach them.
+  if (node.tagName === "PRE" || node.tagName === "TABLE") node.setAttribute("tabindex", "0");
 });
 
 /** The blocks of a text, each as its source: while a text grows, only its last block changes. */

@@ -206,6 +206,47 @@ async def test_axe_finds_nothing_serious_in_any_view(browser: Browser, tmp_path:
     assert found == {}
 
 
+async def test_what_scrolls_in_a_conversation_is_reached_by_keys(
+    browser: Browser, tmp_path: Path
+) -> None:
+    cells = " | ".join(f"column{number}" for number in range(60))
+    table = f"| {cells} |\n|{'---|' * 60}\n| {cells} |\n"
+    code = "```\n" + "line\n" * 60 + "```\n"
+    prompts = ["w" * 9000, "line\n" * 900]
+    journal_of(
+        tmp_path,
+        SESSION,
+        [*(sent(each, f"t{n}") for n, each in enumerate(prompts)), says(f"{table}\n{code}")],
+    )
+    found: dict[str, Any] = {}
+    async with serving(browser, scripted_agent(), journals=tmp_path) as served:
+        page = await served.page(opened(SESSION), bypass_csp=True, viewport=DESK)
+        log = page.get_by_role("log")
+        await expect(log.locator("td").first).to_be_attached()
+        await page.add_script_tag(path=AXE)
+        for size in (DESK, PHONE):
+            await page.set_viewport_size(size)
+            for shown in (".prompt", "td", "pre"):
+                await log.locator(shown).first.scroll_into_view_if_needed()
+                looked = await page.evaluate(LOOK)
+                if looked["wrong"]:
+                    found[f"{shown} {size['width']}"] = looked["wrong"]
+        folded = await log.get_by_text("more characters").count()
+        quiet(served)
+    assert found == {}
+    assert folded == len(prompts)
+
+
+def sent(text: str, turn: str) -> dict[str, Any]:
+    body = {"role": "user", "content": text}
+    return {"kind": "sent", "turns": [turn], "frame": {"type": "user", "message": body}}
+
+
+def says(text: str) -> dict[str, Any]:
+    body = {"id": "m1", "role": "assistant", "content": [{"type": "text", "text": text}]}
+    return {"kind": "message", "frame": {"type": "assistant", "message": body}}
+
+
 DESK: ViewportSize = {"width": 1400, "height": 800}
 PHONE: ViewportSize = {"width": 360, "height": 740}
 

@@ -161,13 +161,18 @@ async def test_a_prompt_for_now_joins_the_turn_at_work_and_otherwise_is_the_next
         await place.wait_for_stall()
         last = await fleet.send("a", "last")
         joined = await fleet.send("a", "next to that", when="now")
-        await until(fleet, lambda status: status.running == 2)
         results = [await each for each in (first, joined, last)]
         other = await (await fleet.send("b", "next of b", when="next"))
 
     assert [each.is_success for each in results[1:]] == [True, True]
     assert other.text == "Next."
-    assert [each.last_text for each in place.asked][-2:] == ["last", "next of b"]
+    assert [each.last_text for each in place.asked] == [
+        "begin",
+        "next to that",
+        "last",
+        "next of b",
+    ]
+    assert len(place.launches) == 2
 
 
 # --- What holds turns --------------------------------------------------------------------

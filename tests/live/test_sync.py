@@ -105,3 +105,33 @@ async def test_no_process_is_left_by_ctrl_c_and_by_a_program_that_just_ends(
     assert complained.splitlines()[-1:] == [ends][: len(ends)]
     assert host.returncode == (-signal.SIGINT if ends else 0)
     assert left == {}
+
+
+FORKS = """
+import asyncio, json, os, sys
+from steersman import Agent
+
+async def main():
+    async with Agent(**json.loads(sys.argv[1])).session() as session:
+        print((await (await session.send("go"))).text, flush=True)
+        is_child = os.fork() == 0
+        if not is_child:
+            print(os.wait()[1], flush=True)
+            print((await (await session.send("go on"))).text, session.restarts, flush=True)
+    if is_child:
+        os._exit(0)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_forked_child_that_leaves_the_block_of_its_parent_ends_no_cli(
+    sandbox: CliSandbox, cli: Path
+) -> None:
+    with ScriptedModel(Script(say("One."), say("Two."))) as model:
+        host = start(sandbox, cli, model.url, FORKS)
+        said, complained = await asyncio.to_thread(host.communicate, timeout=LIMIT)
+        left = await vanished(sandbox.root, within=1)
+
+    assert (said, complained) == ("One.\n0\nTwo. 0\n", "")
+    assert left == {}

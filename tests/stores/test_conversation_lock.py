@@ -17,12 +17,14 @@ from pathlib import Path
 
 import pytest
 
+from steersman._process import identity_of
 from steersman.errors import SessionInUse
 from steersman.stores.conversation_lock import LockDirectory, claim, lock_directory
 
 pytestmark = pytest.mark.process
 
 ID = "11111111-1111-4111-8111-111111111111"
+OTHER = "22222222-2222-4222-8222-222222222222"
 
 HOLDER = """\
 import subprocess, sys
@@ -37,9 +39,11 @@ sys.stdin.read()
 
 
 @contextmanager
-def another_process(config: Path, *how: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def another_process(
+    config: Path, *how: str, id_: str = ID
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """A process that has the conversation, and the pid of its CLI."""
-    command = (sys.executable, "-c", HOLDER, str(config), ID, *how)
+    command = (sys.executable, "-c", HOLDER, str(config), id_, *how)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         cli = int(process.stdout.readline())
@@ -313,3 +317,71 @@ def test_the_files_are_in_the_clis_configuration_directory(
     found = lock_directory(env)
 
     assert (found and found.config) == expected
+
+
+def test_what_killed_processes_have_left_is_removed_by_the_next_process(tmp_path: Path) -> None:
+    folder = tmp_path / "steersman"
+    with another_process(tmp_path) as (holder, _), another_process(tmp_path, "cli", id_=OTHER):
+        for name in ("left", "right"):
+            (folder / f"{name}.lock").write_text('{"pid": 1, "host": "x"}')
+        (folder / "notes.txt").write_text("not ours")
+        (folder / "elsewhere.lock").symlink_to(tmp_path)
+        with another_process(tmp_path, id_="first"):
+            owned = [f"{each}.lock" for each in (ID, OTHER, "first")]
+            assert locks_in(tmp_path) == sorted([*owned, "elsewhere.lock", "notes.txt"])
+
+        holder.kill()
+        holder.wait()
+        with another_process(tmp_path, id_="second"):
+            assert f"{ID}.lock" not in locks_in(tmp_path)
+
+
+def test_the_file_of_a_killed_owner_stays_while_its_cli_runs(tmp_path: Path) -> None:
+    with another_process(tmp_path, "cli") as (holder, cli):
+        holder.kill()
+        holder.wait()
+        with another_process(tmp_path, id_="first"):
+            assert f"{ID}.lock" in locks_in(tmp_path)
+        os.kill(cli, signal.SIGKILL)
+        while identity_of(cli) is not None:
+            time.sleep(0.01)
+        with another_process(tmp_path, id_="second"):
+            assert f"{ID}.lock" not in locks_in(tmp_path)
+
+
+SWEEPER = """\
+import os, sys
+from steersman.stores import conversation_lock as locks
+from steersman.stores.conversation_lock import LockDirectory, claim
+number = int(sys.argv[2])
+for turn in range(300):
+    locks._swept.clear()
+    claim(LockDirectory(sys.argv[1]), f"own-{number}").release()
+print("done")
+"""
+
+
+def test_an_opener_beside_processes_that_sweep_always_gets_a_free_conversation(
+    tmp_path: Path,
+) -> None:
+    """Each round leaves the file of a killed owner, which is opened while others remove it."""
+    place = LockDirectory(str(tmp_path))
+    command = (sys.executable, "-c", SWEEPER, str(tmp_path))
+    sweepers = [subprocess.Popen((*command, str(n)), stdout=subprocess.PIPE) for n in range(2)]
+    path = tmp_path / "steersman" / f"{ID}.lock"
+    try:
+        rounds = 0
+        while any(each.poll() is None for each in sweepers):
+            lock = claim(place, ID)
+            assert lock.is_held
+            assert path.exists()
+            lock.release()
+            path.write_text('{"pid": 1, "host": "x"}')
+            rounds += 1
+    finally:
+        for each in sweepers:
+            each.kill()
+    said = [each.communicate()[0] for each in sweepers]
+
+    assert said == [b"done\n"] * 2
+    assert rounds > 0

@@ -16,7 +16,8 @@ from tests.inbox.places import Session, an_ask
 from tests.postgres import PostgresServer
 
 KEY: SessionKey = {"project_key": "p", "session_id": "s1"}
-ADDED = {
+ADDED: dict[int, tuple[str, ...]] = {
+    4: (),
     3: (
         "steersman_workers",
         "steersman_budgets",
@@ -26,7 +27,7 @@ ADDED = {
     2: ("steersman_conversations", "steersman_turns", "steersman_journals"),
     1: ("steersman_asks", "steersman_ask_changes"),
 }
-"""The tables that the release after each version has added."""
+"""The tables that the release after each version has added; that after 4 has added a column of workers."""
 SQLITE_ADDED = {4: "DROP TABLE steersman_boots"}
 POSTGRES_ADDED = {4: "ALTER TABLE steersman_session_entries DROP COLUMN batch"}
 """The statements that remove what only one of the databases has, by the version before."""
@@ -38,6 +39,7 @@ def undone(version: int, own: Mapping[int, str]) -> list[str]:
     return [
         *(statement for since, statement in own.items() if since >= version),
         *(f"DROP TABLE {table}" for table in tables),
+        *(["ALTER TABLE steersman_workers DROP COLUMN faults"] if version == 4 else []),
         f"UPDATE steersman_schema SET version = {version}",
     ]
 

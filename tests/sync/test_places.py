@@ -109,6 +109,64 @@ def test_it_runs_under_trio() -> None:
     assert trio.run(main) == [EXPECTED] * 2
 
 
+CLOSES_AT_THE_END = """
+import threading
+from steersman.sync import Agent
+from steersman.testing.scripted.cli import ScriptedCLI
+
+session = Agent(transport=ScriptedCLI()).session().start()
+print(session.run("one").text)
+has_begun = threading.Event()
+
+def close():
+    has_begun.set()
+    session.close()
+
+threading.Thread(target=close, daemon=True).start()
+has_begun.wait()
+"""
+
+FORKS = """
+import asyncio, os, sys
+from steersman import Agent
+from steersman.testing.scripted.cli import ScriptedCLI
+
+async def main():
+    async with Agent(transport=ScriptedCLI()).session() as session:
+        print((await (await session.send("one"))).text, flush=True)
+        if os.fork() == 0:
+            session.abandon()
+            sys.exit(0)
+        print(os.wait()[1], flush=True)
+        print((await (await session.send("two"))).text, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def program(text: str) -> tuple[int, str, str]:
+    """How a program ends, and what it prints and complains about."""
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.process
+def test_a_program_that_ends_while_a_thread_closes_a_session_says_nothing() -> None:
+    assert program(CLOSES_AT_THE_END) == (0, "Echo: one\n", "")
+
+
+@pytest.mark.process
+def test_a_forked_child_that_leaves_the_block_of_its_parents_session_closes_nothing() -> None:
+    assert program(FORKS) == (0, "Echo: one\n0\nEcho: two\n", "")
+
+
 @pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_it_runs_after_fork_and_an_inherited_session_says_that_it_is_closed() -> None:

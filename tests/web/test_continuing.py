@@ -16,6 +16,7 @@ from steersman.stores import SqliteStore
 from steersman.testing.script import Script, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.web import Bridge, WebLimits
+from tests.inbox.places import Session, an_ask
 from tests.web.staging import Frame, Served, done, frame_where, serving
 from tests.web.staging import say as send
 
@@ -127,3 +128,34 @@ async def next_outcome(ws: ClientConnection) -> str:
     settled = await frame_where(ws, lambda frame: frame.get("kind") == "settled")
     outcome: str = settled["details"]["outcome"]
     return outcome
+
+
+async def test_health_says_that_background_work_fails_and_the_work_is_started_again(
+    tmp_path: Path,
+) -> None:
+    """The file of the asks is no database at first."""
+    path = tmp_path / "asks.db"
+    path.write_bytes(b"no database" * 1000)
+    path.chmod(0o600)
+    store = SqliteStore(path)
+    bridge = Bridge(parking_agent(ScriptedCLI()), inbox=store.inbox())
+    async with serving(bridge) as served, served.http() as http:
+        token = http.headers.pop("Authorization")
+        statuses = [await http.get("/health")]
+        while statuses[-1].status_code == 200:
+            statuses.append(await http.get("/health"))
+
+        assert statuses[-1].json() == {"status": "failing"}
+        assert "not a database" in bridge.faults["the asks of the store"]
+
+        path.unlink()
+        while (await http.get("/health")).status_code == 503:
+            pass
+        async with served.live(Authorization=token) as ann:
+            session = Session(store.inbox())
+            session.open(an_ask(id_="q"))
+            shown = await frame_where(ann, lambda frame: frame.get("type") == "ask")
+    await store.aclose()
+
+    assert shown["ask"]["id"] == "q"
+    assert {each.status_code for each in statuses} <= {200, 503}

@@ -14,6 +14,7 @@ from websockets.exceptions import InvalidStatus
 from steersman.testing.script import call
 from steersman.testing.script import say as speak
 from steersman.web import Bridge, WebLimits
+from tests.inbox.places import Session, an_ask
 from tests.web.staging import (
     Frame,
     done,
@@ -75,6 +76,21 @@ async def test_the_list_and_the_asks_are_told_without_following(tmp_path: Path) 
     assert second["error"]["by"] == "you"
     assert idle["session"]["id"] == session
     assert idle["session"]["asks"] == 0
+
+
+async def test_an_ask_of_a_session_that_this_bridge_does_not_have_is_shown_and_ends_no_connection(
+    tmp_path: Path,
+) -> None:
+    bridge = Bridge(scripted_agent(), journals=tmp_path)
+    async with serving(bridge) as served, served.live() as ws:
+        await frame_where(ws, lambda frame: frame["type"] == "hello")
+        session = Session(bridge.inbox)
+        session.open(an_ask(id_="q1"))
+        first = await frame_where(ws, lambda frame: frame.get("what") == "opened")
+        session.open(an_ask(id_="q2"))
+        second = await frame_where(ws, lambda frame: frame.get("what") == "opened")
+
+    assert [first["ask"]["id"], second["ask"]["id"]] == ["q1", "q2"]
 
 
 async def test_a_session_is_followed_from_any_number_and_no_more(tmp_path: Path) -> None:

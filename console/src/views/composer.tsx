@@ -5,7 +5,7 @@ import { draftOf, keepDraft, type Pending } from "../kept";
 import type { Summary } from "../protocol";
 import { forget, interrupt, link, pending, retry, send, withdraw, type Attachment } from "../store";
 import { isAtWork } from "../words";
-import { Icon } from "./parts";
+import { Icon, PromptText } from "./parts";
 
 const WHENS = [
   { name: "later", help: "in its own turn, after those before it" },
@@ -54,7 +54,7 @@ function Queue({ session, summary }: { session: string; summary: Summary | undef
         {queued.map((each) => (
           <li key={each.turn}>
             <span class="badge">{each.when}</span>
-            <span class="words">{each.text}</span>
+            <PromptText text={each.text} most={300} />
             <button
               type="button"
               class="plain"
@@ -77,7 +77,7 @@ export function PendingPrompts({ session }: { session: string }) {
     <>
       {mine.map((each) => (
         <article key={each.key} class="prompt pending" aria-label="Prompt, pending">
-          <p class="words">{each.text}</p>
+          <PromptText text={each.text} />
           <PendingState one={each} />
         </article>
       ))}

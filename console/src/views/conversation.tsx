@@ -7,7 +7,7 @@ import { partialObject } from "../partial";
 import { promptText } from "../reading/turns";
 import type { SessionView } from "../session";
 import { clock, count, duration, gist, moment, money, plural, toolName, within } from "../words";
-import { Guarded, Icon, Markdown, pure } from "./parts";
+import { Guarded, Icon, Markdown, PromptText, pure } from "./parts";
 import { Images, Terminal, ToolInput, ToolOutput } from "./tools";
 
 const PAGE = 120;
@@ -173,7 +173,7 @@ function isAsked(picture: Picture, id: string): boolean {
 
 const PromptEntry = pure<{ item: PromptItem }>(({ item }) => (
   <article class="prompt" aria-label="Prompt">
-    <p class="words">{item.text}</p>
+    <PromptText text={item.text} />
     <Images images={item.images} />
   </article>
 ));

@@ -117,3 +117,12 @@ export function Folded({ text, most = 4000 }: { text: string; most?: number }) {
     </>
   );
 }
+
+/** A prompt as it was typed. It wraps and folds: a prompt that scrolls cannot be read with keys alone. */
+export function PromptText({ text, most = 2000 }: { text: string; most?: number }) {
+  return (
+    <div class="words">
+      <Folded text={text} most={most} />
+    </div>
+  );
+}

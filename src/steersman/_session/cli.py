@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from steersman.control.permissions import SetPermissionMode
 from steersman.control.session import Interrupt
 from steersman.errors import (
     ChannelClosed,
+    Described,
     LimitReached,
     RequestError,
     Stalled,
@@ -38,6 +40,7 @@ class HomeLoop:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
 
     def enter(self) -> None:
         """Make the running loop the home. Raises `UsageError` if there is none, or another one."""
@@ -50,15 +53,27 @@ class HomeLoop:
                 "a running asyncio event loop",
                 hint="start the program with asyncio.run(), or use steersman.sync",
             )
-        self._loop = running
+        self._loop, self._pid = running, os.getpid()
 
     @property
     def is_here(self) -> bool:
         """Whether the session was not started yet, or the running loop is its home."""
         return self._loop is None or _running() is self._loop
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether this process was forked after the start: the session is the parent's."""
+        return self._loop is not None and self._pid != os.getpid()
+
     def check(self) -> None:
         """Raise `UsageError` in another event loop, and in a thread without one."""
+        if self.is_lost:
+            raise UsageError(
+                "session",
+                Described("one that the parent process has opened"),
+                "a session of this process",
+                hint="open another session after fork()",
+            )
         if not self.is_here:
             raise UsageError(
                 "event loop",
@@ -68,7 +83,12 @@ class HomeLoop:
             )
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call `function` here, or from another thread soon in the home; not in a closed loop."""
+        """Call `function` here, or from another thread soon in the home.
+
+        Not in a closed loop, and not in a forked child: the loop of the parent would be woken.
+        """
+        if self.is_lost:
+            return
         if self._loop is None or self.is_here:
             function()
         else:

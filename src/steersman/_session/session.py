@@ -12,11 +12,11 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import suppress
-from types import TracebackType
+from types import AsyncGeneratorType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, overload
 
 from steersman._prompt_content import Prompt, line_fields, prompt_content
-from steersman._session.cli import HOW_TO_START, NOT_STARTED
+from steersman._session.cli import HOW_TO_START, NOT_STARTED, HomeLoop
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.interrupts import Interrupts
 from steersman._session.lifecycle import Lifecycle
@@ -139,7 +139,7 @@ class Session:
             self._is_ready = False
             return self
         await self._lifecycle.start()
-        self._closer = _close_with_loop(self._lifecycle, self._close)
+        self._closer = _close_with_loop(self._lifecycle, self._parts.slot.home, self._close)
         await anext(self._closer)
         self._parking.watch()
         await self._open()
@@ -172,7 +172,8 @@ class Session:
 
         The end begins at the call, not at the first await, so that cancelling the wait does not
         keep the CLI alive. May be called any number of times. `abandon()` does not wait. With an
-        inbox in a store, turns that are left are parked: `park()`.
+        inbox in a store, turns that are left are parked: `park()`. In a process that was forked
+        since the start it does nothing: the session is the parent's.
         """
         if not self._parts.slot.home.is_here:
             return self._close_in_its_loop()
@@ -203,15 +204,19 @@ class Session:
 
     async def _close_in_its_loop(self) -> None:
         """Do what `aclose()` does, called in another thread and awaited in the session's loop."""
-        if not self._lifecycle.has_ended:
-            self._parts.slot.home.check()
+        home = self._parts.slot.home
+        # A forked child that leaves `async with` has nothing to close.
+        if not self._lifecycle.has_ended and not home.is_lost:
+            home.check()
             self.abandon()
             await self._wait_closed()
 
     async def _wait_closed(self) -> None:
         await self._lifecycle.wait_closed()
         closer, self._closer = self._closer, None
-        if closer is not None:
+        # A loop that shuts down closes it already, and waits for the same end.
+        is_closing = isinstance(closer, AsyncGeneratorType) and closer.ag_running
+        if closer is not None and not is_closing:
             await closer.aclose()
 
     # Information
@@ -689,7 +694,7 @@ def _seconds(given: float | None, otherwise: float) -> float:
 
 
 async def _close_with_loop(
-    life: Lifecycle, close: Callable[[], None]
+    life: Lifecycle, home: HomeLoop, close: Callable[[], None]
 ) -> AsyncGenerator[None, None]:
     """Close a session that is still open when its event loop shuts down.
 
@@ -698,6 +703,6 @@ async def _close_with_loop(
     try:
         yield
     finally:
-        if not life.has_ended:
+        if not life.has_ended and not home.is_lost:
             close()
             await life.wait_closed()

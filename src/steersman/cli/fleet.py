@@ -187,6 +187,8 @@ def status(*, store: str, is_json: bool) -> int:
             how = each.state if each.is_alive else "dead"
             agents = ", ".join(each.agents)
             print(one_line(f"worker {each.worker}: {how}, {each.slots} slots, agents {agents}"))
+            for fault in each.faults if each.is_alive else ():
+                print(one_line(f"  fails, and is tried again: {fault}"))
         for name, count in sorted(found.jobs.items()):
             print(f"{count} {name}")
         for words, count in sorted(found.holds.items()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self, get_args
 
+from steersman._background import BackgroundTasks
 from steersman._prompt_content import prompt_content
 from steersman.agent import Agent, Prompt, When
 from steersman.errors import ChannelClosed, UsageError
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from steersman.stores import PostgresStore, SqliteStore
 
 __all__ = ["Fleet"]
+
+log = logging.getLogger("steersman.fleet")
 
 _check_limits = checks.optional(checks.instance_of(Limits, "a Limits value, or None"))
 _check_governor = checks.instance_of(Governor, "a Governor")
@@ -67,9 +71,8 @@ class Fleet:
         self._clock = clock
         self._budgets = Budgets(clock)
         self._lives = JobLives()
-        self._sessions = FleetSessions(
-            self.agents, self._lives, inbox=_inbox_of(store), clock=clock
-        )
+        self._inbox = _inbox_of(store)
+        self._sessions = FleetSessions(self.agents, self._lives, inbox=self._inbox, clock=clock)
         scheduler = Scheduler(
             slots,
             idle=idle,
@@ -82,7 +85,8 @@ class Fleet:
         spare = "default" if "default" in self.agents else next(iter(self.agents))
         self._slots = Slots(self._sessions, scheduler, governor, clock, spare_agent=spare)
         self._queue = JobQueue(self._slots, clock=clock, settled=self._lives.ended)
-        self._answers = AnswerWatch(self._queue)
+        self._background = BackgroundTasks(log)
+        self._answers = AnswerWatch(self._queue, self._background)
         self._lives.connect(self._slots, self._answers)
         self._is_open = False
 
@@ -109,7 +113,7 @@ class Fleet:
             await self.drain(0.0)
         finally:
             self._is_open = False
-            await self._answers.aclose()
+            await self._background.aclose()
             await self._queue.aclose()
             await self._sessions.aclose()
 
@@ -244,6 +248,7 @@ class Fleet:
         states = Counter(each.state for each in holds)
         words = Counter(f"{each.state}: {each.words(now)}" for each in holds if each.why)
         slots = self._slots.scheduler.table.counts()
+        stored = {} if self._inbox is None else self._inbox.faults
         return FleetStatus(
             sent=self._queue.sent,
             queued=states["queued"],
@@ -262,6 +267,7 @@ class Fleet:
             is_draining=self._slots.scheduler.is_draining,
             holds=MappingProxyType(words),
             budgets=MappingProxyType(self._budgets.status()),
+            faults=MappingProxyType({**self._background.faults, **stored}),
         )
 
 

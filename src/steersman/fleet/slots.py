@@ -234,7 +234,7 @@ class Slots:
     async def _close(self, conversation: str, *, is_working: bool) -> None:
         try:
             if is_working:
-                await self.runner.leave(conversation)
+                await self._leave(conversation)
             await self.runner.close(conversation)
         except Exception:
             log.exception("a session could not be closed")
@@ -242,6 +242,12 @@ class Slots:
             self.scheduler.closed(conversation)
             self._rest.set()
             self.changed()
+
+    async def _leave(self, conversation: str) -> None:
+        try:
+            await self.runner.leave(conversation)
+        except Exception:
+            log.exception("a session could not be left")
 
     async def _prepare(self) -> None:
         name: str | None = None
@@ -281,13 +287,12 @@ class Slots:
         self.scheduler.is_draining = True
         self.changed()
         for each in self.scheduler.table.waiting():
-            self._spawn(self.runner.leave(each.name))
+            self._spawn(self._leave(each.name))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await self._until_rest()
         working = self.scheduler.table.in_state("working")
-        leaving = [self.runner.leave(each.name) for each in working]
-        await asyncio.gather(*leaving, return_exceptions=True)
+        await asyncio.gather(*(self._leave(each.name) for each in working))
         await self._until_rest()
 
     async def _until_rest(self) -> None:

@@ -46,6 +46,8 @@ class FleetStatus:
     holds: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many jobs wait for what, in words: `held: rate limit until 14:05`."""
     budgets: Mapping[str, BudgetStatus] = field(default_factory=dict[str, BudgetStatus])
+    faults: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The background tasks of the fleet that fail now, with their errors; they are tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

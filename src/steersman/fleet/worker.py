@@ -12,14 +12,17 @@ import os
 import platform
 import secrets
 import time
-from collections.abc import Mapping
-from contextlib import AsyncExitStack, aclosing, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
+from steersman._background import BackgroundTasks
 from steersman.errors import LeaseLost, StoreError
 from steersman.fleet._dbos.engine import DbosEngine
 from steersman.fleet._dbos.places import Place
 from steersman.fleet._dbos.runner import Rhythm
+from steersman.fleet.answers import AnswerSignals
 from steersman.fleet.governor import Governor
 from steersman.fleet.jobs import answered
 from steersman.fleet.ports import job_id
@@ -72,6 +75,7 @@ class Worker:
         drain_timeout: float = 30.0,
         governor: Governor | None = None,
         rhythm: Rhythm | None = None,
+        make_engine: Callable[[Place], DbosEngine] = DbosEngine,
     ) -> None:
         self.name = worker_name()
         self._place = place
@@ -81,6 +85,9 @@ class Worker:
         self._park_after = park_after
         self._governor = governor
         self._rhythm = rhythm
+        self._make_engine = make_engine
+        self._background = BackgroundTasks(log)
+        self._engine: DbosEngine | None = None
         self._drain = asyncio.Event()
         self._timeout = drain_timeout
         self.is_ready = asyncio.Event()
@@ -89,6 +96,12 @@ class Worker:
     def drain(self) -> None:
         """Take no more jobs; current turns finish, or are parked after `drain_timeout` seconds."""
         self._drain.set()
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """The background tasks that fail now, with their errors; they are started again."""
+        engine = {} if self._engine is None else self._engine.faults
+        return {**self._background.faults, **engine}
 
     async def run(self) -> None:
         """Work until it is drained.
@@ -111,7 +124,8 @@ class Worker:
                 is_shared=self._place.path is None,
                 gate=TurnGate(self._slots, self._governor),
             )
-            engine = await stack.enter_async_context(DbosEngine(self._place))
+            engine = await stack.enter_async_context(self._make_engine(self._place))
+            self._engine = engine
             try:
                 await self._work(engine, segments, store)
             except LeaseLost:
@@ -132,24 +146,27 @@ class Worker:
             rhythm=self._rhythm,
             ended=segments.release,
         )
+        background = self._background
         renewing = asyncio.Task(self._renew(fleet))
-        others: list[asyncio.Task[None]] = []
+        drained = asyncio.Task(self._drained(engine, segments))
         try:
-            others += [
-                asyncio.Task(self._take_over(engine, fleet)),
-                asyncio.Task(_signal_answers(engine, store)),
-            ]
+            background.keep(
+                "the take-over of jobs",
+                DeadWorkers(engine, fleet, self.name, min(LOOKS, self._lease / 4)).take_over,
+                meanwhile="jobs of dead workers wait",
+            )
+            signals = AnswerSignals(store.ready, partial(_signal, engine, store))
+            signals.keep_in(background, "the answers of the store")
             self.is_ready.set()
-            drained = asyncio.Task(self._drained(engine, segments))
-            others.append(drained)
             await asyncio.wait({renewing, drained}, return_when=asyncio.FIRST_COMPLETED)
             if renewing.done():
                 renewing.result()
             await drained
         finally:
-            for task in (*others, renewing):
+            await background.aclose()
+            for task in (drained, renewing):
                 task.cancel()
-            await asyncio.gather(*others, renewing, return_exceptions=True)
+            await asyncio.gather(drained, renewing, return_exceptions=True)
 
     async def _renew(self, fleet: StoredFleet) -> None:
         """Renew the lease until it is lost, which raises `LeaseLost`."""
@@ -158,7 +175,8 @@ class Worker:
             begun, pause = time.monotonic(), self._lease / 3
             try:
                 async with asyncio.timeout(max(0.01, until - begun)):
-                    state = await fleet.renew(self.name, self._lease)
+                    faults = [f"{name}: {words}" for name, words in self.faults.items()]
+                    state = await fleet.renew(self.name, self._lease, faults)
             except (StoreError, TimeoutError) as error:
                 log.warning("the lease of this worker cannot be renewed: %s", error)
                 state, pause = "unknown", min(pause, RETRY)
@@ -188,32 +206,48 @@ class Worker:
         # The code of the jobs is continued elsewhere.
         await engine.recover(self.name)
 
-    async def _take_over(self, engine: DbosEngine, fleet: StoredFleet) -> None:
-        """Give the jobs of dead workers to others, until none names them."""
-        looked = 0.0
+
+class DeadWorkers:
+    """Gives the jobs of dead workers to others."""
+
+    def __init__(self, engine: DbosEngine, fleet: StoredFleet, name: str, pause: float) -> None:
+        self._engine = engine
+        self._fleet = fleet
+        self._name = name
+        self._pause = pause
+        self._looked = 0.0
+        """When all jobs were looked at last."""
+
+    async def take_over(self) -> None:
+        """Look for dead workers until cancelled. Raises `StoreError`."""
         while True:
-            with suppress(StoreError):
-                workers = await fleet.workers()
-                alive = {each.worker for each in workers if each.is_alive}
-                dead = {each.worker for each in workers if not each.is_alive}
-                if time.monotonic() - looked > FULL_LOOK or not looked:
-                    dead |= set(await engine.workers()) - alive
-                    looked = time.monotonic()
-                for name in dead - {self.name}:
-                    if count := await engine.recover(name):
-                        log.warning("took over %d jobs and segments of %s", count, name)
-                for each in workers:
-                    if each.left < -FORGOTTEN:
-                        await fleet.leave(each.worker)
-            await asyncio.sleep(min(LOOKS, self._lease / 4))
+            await self._look()
+            await asyncio.sleep(self._pause)
 
-
-async def _signal_answers(engine: DbosEngine, store: SqliteStore | PostgresStore) -> None:
-    """Signal the jobs whose asks were answered, by whomever, while no session waits."""
-    async with aclosing(store.ready()) as ready:
-        async for conversation in ready:
-            with suppress(StoreError):
-                await _signal(engine, store, conversation)
+    async def _look(self) -> None:
+        workers = await self._fleet.workers()
+        alive = {each.worker for each in workers if each.is_alive}
+        dead = {each.worker for each in workers if not each.is_alive}
+        if time.monotonic() - self._looked > FULL_LOOK or not self._looked:
+            dead |= set(await self._engine.workers()) - alive
+            self._looked = time.monotonic()
+        failed: list[StoreError] = []
+        for name in dead - {self._name}:
+            try:
+                count = await self._engine.recover(name)
+            except StoreError as error:
+                # The jobs of the others are not held up by these.
+                failed.append(error)
+            else:
+                if count:
+                    log.warning("took over %d jobs and segments of %s", count, name)
+        if failed:
+            # The rows of the dead stay, so that they are found again.
+            self._looked = 0.0
+            raise failed[0]
+        for each in workers:
+            if each.left < -FORGOTTEN:
+                await self._fleet.leave(each.worker)
 
 
 async def _signal(

@@ -27,6 +27,8 @@ class WorkerRow:
     started: float = 0.0
     left: float = 0.0
     """Seconds until its lease ends; it is dead if this is below 0."""
+    faults: tuple[str, ...] = ()
+    """The background tasks of it that fail now, each with its error."""
 
     @property
     def is_alive(self) -> bool:
@@ -52,8 +54,11 @@ class FleetRows(Protocol):
         """Add a worker, with a lease for `seconds`."""
         ...
 
-    async def renew(self, worker: str, seconds: float) -> str | None:
-        """Have the lease for `seconds` from now on. Returns the state; None if it is lost."""
+    async def renew(self, worker: str, seconds: float, faults: Sequence[str] = ()) -> str | None:
+        """Have the lease for `seconds` from now on, and store what fails in the worker.
+
+        Returns the state; None if the lease is lost.
+        """
         ...
 
     async def set_state(self, worker: str | None, state: str) -> int:

@@ -25,9 +25,12 @@ class StoredFleet:
         """Add a worker, with a lease for `seconds`."""
         await self._call(lambda rows: rows.join(worker, seconds))
 
-    async def renew(self, worker: str, seconds: float) -> str | None:
-        """Have the lease for `seconds` from now on. Returns the state; None if it is lost."""
-        return await self._call(lambda rows: rows.renew(worker, seconds))
+    async def renew(self, worker: str, seconds: float, faults: Sequence[str] = ()) -> str | None:
+        """Have the lease for `seconds` from now on, and store what fails in the worker.
+
+        Returns the state; None if the lease is lost.
+        """
+        return await self._call(lambda rows: rows.renew(worker, seconds, faults))
 
     async def set_state(self, worker: str | None, state: str) -> int:
         """Set the state of a worker that is alive, or of all; returns of how many."""

@@ -8,6 +8,7 @@ watchers and calls the thread ends.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections import deque
@@ -16,12 +17,15 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
 
+from steersman._background import BackgroundTasks
 from steersman.errors import StoreError
 from steersman.inbox.changes import Watch
 from steersman.inbox.rows import AskRows
 from steersman.inbox.waiting import Waiting, WaitingAsks
 
 __all__ = ["AskKeeper"]
+
+log = logging.getLogger("steersman.inbox")
 
 T = TypeVar("T")
 
@@ -85,6 +89,12 @@ class AskKeeper:
         """Run `work`, which never raises, in the thread; the thread does not end before it."""
         self._do(lambda run: run.call(work, Future()))
 
+    @property
+    def faults(self) -> dict[str, str]:
+        """What fails now in the thread, with its last error; it is tried again."""
+        run = self._run
+        return {} if run is None else run.faults
+
     async def aclose(self) -> None:
         """Write what is waiting to be written, and end the thread. May be called again."""
         self.is_closed = True
@@ -133,8 +143,15 @@ class _Run:
         self._loop = asyncio.new_event_loop()
         self._news = asyncio.Event()
         self._calls: set[asyncio.Task[None]] = set()
+        self._background = BackgroundTasks(log)
         self._signals: asyncio.Task[None] | None = None
         self._is_stopping = False
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """What fails now, with its last error."""
+        store = {"the asks of the store": self.asks.fault} if self.asks.fault else {}
+        return {**store, **self._background.faults}
 
     def start(self) -> None:
         """Start the thread. It does not keep the program from ending."""
@@ -179,33 +196,36 @@ class _Run:
 
     def _work(self) -> None:
         try:
-            self._loop.run_until_complete(self._main())
+            self._loop.run_until_complete(self._until_done())
         finally:
             self._loop.close()
             self.done.set_result(None)
 
-    async def _main(self) -> None:
-        retry = FIRST_RETRY
+    async def _until_done(self) -> None:
         try:
-            while True:
-                self._news.clear()
-                is_well = await self.asks.step() and await self._notify()
-                self._watch_signals()
-                if self._is_stopping and not self._calls and self._ended(self):
-                    self.asks.abandon()
-                    self._call_observers()
-                    return
-                if not is_well:
-                    await asyncio.sleep(retry)
-                    retry = min(2 * retry, LAST_RETRY)
-                    continue
-                retry = FIRST_RETRY
-                if self._is_needed:
-                    await self._news_within(self.asks.next_expiry)
-                elif not await self._news_within(LINGER) and self._ended(self):
-                    return
+            await self._background.keep("the thread of asks", self._main, meanwhile="asks wait")
         finally:
             await self._end()
+
+    async def _main(self) -> None:
+        retry = FIRST_RETRY
+        while True:
+            self._news.clear()
+            is_well = await self.asks.step() and await self._notify()
+            self._watch_signals()
+            if self._is_stopping and not self._calls and self._ended(self):
+                self.asks.abandon()
+                self._call_observers()
+                return
+            if not is_well:
+                await asyncio.sleep(retry)
+                retry = min(2 * retry, LAST_RETRY)
+                continue
+            retry = FIRST_RETRY
+            if self._is_needed:
+                await self._news_within(self.asks.next_expiry)
+            elif not await self._news_within(LINGER) and self._ended(self):
+                return
 
     async def _notify(self) -> bool:
         """Call the observers if something has changed. Returns False if the store has failed."""
@@ -250,7 +270,11 @@ class _Run:
     def _watch_signals(self) -> None:
         is_needed = self._waits
         if is_needed and (self._signals is None or self._signals.done()):
-            self._signals = asyncio.Task(self.rows.signal(self._news.set))
+            self._signals = self._background.keep(
+                "the news of the store",
+                lambda: self.rows.signal(self._news.set),
+                meanwhile="answers of other processes are noticed late",
+            )
             # It may be needed again by the time that it has ended.
             self._signals.add_done_callback(lambda _: self._news.set())
         elif not is_needed:

@@ -61,6 +61,11 @@ class StoredInbox:
         return self._work
 
     @property
+    def faults(self) -> Mapping[str, str]:
+        """What fails now in the background, with its last error; it is tried again."""
+        return self._keeper.faults
+
+    @property
     def fleet(self) -> StoredFleet:
         """The workers and budgets of a fleet on the same store."""
         return StoredFleet(self._keeper)

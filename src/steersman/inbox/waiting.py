@@ -107,7 +107,8 @@ class WaitingAsks:
         self._seen: int | None = None
         """The number of the last change that was looked at."""
         self._reported: set[Report] = set()
-        self._is_failing = False
+        self.fault = ""
+        """The last error of the store, while it fails."""
         self.next_expiry = NEVER
         """Seconds until the next ask expires."""
 
@@ -164,9 +165,9 @@ class WaitingAsks:
             log.exception("the asks of a store cannot be handled")
             self._report(error)
             return False
-        if self._is_failing:
+        if self.fault:
             log.warning("the store of the inbox works again")
-        self._is_failing, self._reported = False, set()
+        self.fault, self._reported = "", set()
         return True
 
     async def _step(self) -> None:
@@ -295,9 +296,9 @@ class WaitingAsks:
                 report(closed)
 
     def _report(self, error: BaseException) -> None:
-        if not self._is_failing:
+        if not self.fault:
             log.warning("asks cannot be stored or answered; they wait: %s", error)
-        self._is_failing = True
+        self.fault = str(error).partition("\n")[0] or type(error).__name__
         for waiting in (*self._new, *self._waiting.values()):
             if waiting.report not in self._reported:
                 self._reported.add(waiting.report)

@@ -4,6 +4,8 @@ The kernel releases a file lock when its process ends, however that happens. The
 the owner, the time, and the CLI that it runs: a CLI can outlive its host program for a moment, and
 until it has ended the conversation is not free. Where no file can be locked, conversations are
 locked within this process only.
+
+A process that was killed leaves its files. Each process removes, once, those that have no owner.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import weakref
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from steersman import _json
@@ -40,12 +43,18 @@ NOTE_SIZE = 512
 _PLAIN = re.compile(r"[A-Za-z0-9-]{1,100}")
 MOST_TRIES = 100
 """How often a lock file may be removed by its last owner while we lock it."""
+MOST_SWEPT = 500
+"""How many lock files a process looks at, to remove those of processes that were killed."""
+SWEEPING, LOOK_AGAIN = 0.1, 0.001
+"""Seconds that a lock without an owner may be held by a process that removes the file."""
 HINT = "close that session, wait for it with wait=seconds, or work on a copy with fork_session=True"
 
 _held: weakref.WeakValueDictionary[Hashable, ConversationLock] = weakref.WeakValueDictionary()
 """The locks of this process, by place and session id."""
 _guard = threading.RLock()
 _warned: set[str] = set()
+_swept: set[str] = set()
+"""The places whose left files this process has removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +184,9 @@ def _lock_file(place: LockDirectory, session_id: str) -> int:
         _warn(place, error)
         return -1
     try:
+        if place.config not in _swept:
+            _swept.add(place.config)
+            _sweep(folder, but=_name_of(session_id))
         return _lock_in(folder, place, session_id)
     except OSError as error:
         _warn(place, error)
@@ -201,21 +213,58 @@ def _lock_in(folder: int, place: LockDirectory, session_id: str) -> int:
 
 def _take(number: int, session_id: str) -> None:
     """Lock an open file. Raises `SessionInUse` if another process or a lost host's CLI has it."""
+    until = time.monotonic() + SWEEPING
+    while not _try(number):
+        note = _read(number)
+        pid = _whole(note, "pid")
+        if pid is not None and note.get("host") == identity_of(pid):
+            since, is_ending = _seconds(note, "since"), note.get("is_ending") is True
+            raise _in_use(session_id, pid, since, is_ending=is_ending)
+        # A new owner has not replaced the note of the last one yet, or the file is being removed.
+        if time.monotonic() >= until:
+            raise _in_use(session_id, None, None)
+        time.sleep(LOOK_AGAIN)
+    note = _read(number)
+    if _runs_cli(note):
+        pid, since = _whole(note, "cli_pid"), _seconds(note, "since")
+        raise _in_use(session_id, pid, since, is_ending=True, is_cli=True)
+
+
+def _try(number: int) -> bool:
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        # A new owner may not have replaced the note of the last one yet.
-        note = _read(number)
-        pid = _whole(note, "pid")
-        is_current = pid is not None and note.get("host") == identity_of(pid)
-        if not is_current:
-            raise _in_use(session_id, None, None) from None
-        since, is_ending = _seconds(note, "since"), note.get("is_ending") is True
-        raise _in_use(session_id, pid, since, is_ending=is_ending) from None
-    note = _read(number)
-    pid = _whole(note, "cli_pid")
-    if pid is not None and note.get("cli") is not None and note.get("cli") == identity_of(pid):
-        raise _in_use(session_id, pid, _seconds(note, "since"), is_ending=True, is_cli=True)
+        return False
+    return True
+
+
+def _runs_cli(note: JsonObject) -> bool:
+    """Whether the CLI of a host that has ended still runs."""
+    pid, identity = _whole(note, "cli_pid"), note.get("cli")
+    return pid is not None and identity is not None and identity == identity_of(pid)
+
+
+def _sweep(folder: int, *, but: str) -> None:
+    """Remove the files that processes have left: those that nobody has locked. Never raises."""
+    names: list[str] = []
+    with suppress(OSError), os.scandir(folder) as found:
+        names = [each.name for each in islice(found, MOST_SWEPT)]
+    for name in names:
+        if name.endswith(SUFFIX) and name != but:
+            with suppress(OSError):
+                _remove_if_left(folder, name)
+
+
+def _remove_if_left(folder: int, name: str) -> None:
+    number = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    try:
+        if not stat.S_ISREG(os.fstat(number).st_mode) or not _try(number):
+            return
+        # Looked at again under the lock: its owner may have removed it, and another one made anew.
+        if not _runs_cli(_read(number)) and _is_named(folder, name, number):
+            os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(number)
 
 
 def _open_folder(place: LockDirectory) -> int:

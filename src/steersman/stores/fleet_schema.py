@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["fleet_tables"]
+__all__ = ["WORKER_FAULTS", "fleet_tables"]
 
 _TABLES = (
     """CREATE TABLE steersman_workers (
@@ -37,6 +37,9 @@ _TABLES = (
         cost {real}
     )""",
 )
+
+WORKER_FAULTS = ("ALTER TABLE steersman_workers ADD COLUMN faults TEXT NOT NULL DEFAULT ''",)
+"""What fails in a worker now."""
 
 
 def fleet_tables(*, real: str) -> tuple[str, ...]:

@@ -17,15 +17,15 @@ from steersman.stores.plain_text import from_plain, to_plain
 __all__ = ["FleetTable", "period_of"]
 
 WORKERS = (
-    "SELECT worker, machine, pid, slots, agents, state, started, lease_until - :lease"
-    " FROM steersman_workers ORDER BY started, worker"
+    "SELECT worker, machine, pid, slots, agents, state, started, lease_until - :lease,"
+    " faults FROM steersman_workers ORDER BY started, worker"
 )
 JOIN = (
     "INSERT INTO steersman_workers (worker, machine, pid, slots, agents, state, started,"
     " lease_until) VALUES (?, ?, ?, ?, ?, ?, :now, :lease + ?) ON CONFLICT DO NOTHING"
 )
 RENEW = (
-    "UPDATE steersman_workers SET lease_until = :lease + ?"
+    "UPDATE steersman_workers SET lease_until = :lease + ?, faults = ?"
     " WHERE worker = ? AND lease_until > :lease"
 )
 LEASED = "SELECT state FROM steersman_workers WHERE worker = ? AND lease_until > :lease"
@@ -61,11 +61,15 @@ class FleetTable:
 
         await self._database.write(work, is_vital=False)
 
-    async def renew(self, worker: str, seconds: float) -> str | None:
-        """Have the lease for `seconds` from now on. Returns the state; None if it is lost."""
+    async def renew(self, worker: str, seconds: float, faults: Sequence[str] = ()) -> str | None:
+        """Have the lease for `seconds` from now on, and store what fails in the worker.
+
+        Returns the state; None if the lease is lost.
+        """
+        said = to_plain("\n".join(each.replace("\n", " ") for each in faults))
 
         async def work(run: Run) -> str | None:
-            await run(RENEW, seconds, to_plain(worker))
+            await run(RENEW, seconds, said, to_plain(worker))
             found = await run(LEASED, to_plain(worker))
             return found[0][0] if found else None
 
@@ -200,8 +204,19 @@ async def _now(run: Run) -> float:
 
 
 def _worker(found: Sequence[Any]) -> WorkerRow:
-    worker, machine, pid, slots, agents, state, started, left = found
-    names = tuple(each for each in from_plain(agents).split("\n") if each)
+    worker, machine, pid, slots, agents, state, started, left, faults = found
     return WorkerRow(
-        from_plain(worker), from_plain(machine), pid, slots, names, state, started, left
+        from_plain(worker),
+        from_plain(machine),
+        pid,
+        slots,
+        _lines(agents),
+        state,
+        started,
+        left,
+        _lines(faults),
     )
+
+
+def _lines(stored: str) -> tuple[str, ...]:
+    return tuple(each for each in from_plain(stored).split("\n") if each)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from steersman.errors import StoreError, StoreTooNew
 from steersman.stores.ask_schema import ask_tables
-from steersman.stores.fleet_schema import fleet_tables
+from steersman.stores.fleet_schema import WORKER_FAULTS, fleet_tables
 from steersman.stores.work_schema import work_tables
 
 if TYPE_CHECKING:
@@ -44,8 +44,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ask_tables(serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", real="DOUBLE PRECISION"),
     work_tables(serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", real="DOUBLE PRECISION"),
     fleet_tables(real="DOUBLE PRECISION"),
-    # On the first entry of each batch: what is looked for after a commit without an answer.
-    ("ALTER TABLE steersman_session_entries ADD COLUMN batch TEXT",),
+    (
+        # On the first entry of each batch: what is looked for after a commit without an answer.
+        "ALTER TABLE steersman_session_entries ADD COLUMN batch TEXT",
+        *WORKER_FAULTS,
+    ),
 )
 """The statements that lead from each version to the next. Add to the end; change nothing."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from steersman.errors import StoreError, StoreTooNew
 from steersman.stores.ask_schema import ask_tables
-from steersman.stores.fleet_schema import fleet_tables
+from steersman.stores.fleet_schema import WORKER_FAULTS, fleet_tables
 from steersman.stores.work_schema import work_tables
 
 __all__ = ["SqliteDatabase"]
@@ -50,8 +50,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ask_tables(serial="INTEGER PRIMARY KEY AUTOINCREMENT", real="REAL"),
     work_tables(serial="INTEGER PRIMARY KEY AUTOINCREMENT", real="REAL"),
     fleet_tables(real="REAL"),
-    # When each boot began, by the clock on the wall when the file was first used in it.
-    ("CREATE TABLE steersman_boots (boot TEXT NOT NULL PRIMARY KEY, since REAL NOT NULL)",),
+    (
+        # When each boot began, by the clock on the wall when the file was first used in it.
+        "CREATE TABLE steersman_boots (boot TEXT NOT NULL PRIMARY KEY, since REAL NOT NULL)",
+        *WORKER_FAULTS,
+    ),
 )
 """The statements that lead from each version to the next. Add to the end; change nothing."""
 

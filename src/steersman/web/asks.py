@@ -10,18 +10,17 @@ from typing import TypeAlias
 
 from steersman import _json
 from steersman._json import JsonDict
-from steersman.errors import ReaderLagged, StoreError
+from steersman.errors import ReaderLagged
 from steersman.inbox import AskOutcome, Change, Inbox, StoredInbox
 from steersman.permissions import Ask
 from steersman.permissions.json_form import answer_from_json, ask_to_json
-from steersman.web.failures import LOG
 
 __all__ = ["AnyInbox", "OpenAsks"]
 
 AnyInbox: TypeAlias = Inbox | StoredInbox
 
 RETRY = 1.0
-"""Seconds until an inbox that failed is watched again."""
+"""Seconds until an inbox whose changes have ended is watched again."""
 
 Redact: TypeAlias = Callable[[str, bytes], bytes]
 """Removes known secrets from a line of a session, given its id."""
@@ -64,7 +63,7 @@ class OpenAsks:
         return {**found, "digest": ask.digest}
 
     async def watch(self) -> None:
-        """Follow the inbox until cancelled."""
+        """Follow the inbox until cancelled. Raises `StoreError`."""
         while True:
             try:
                 async with aclosing(self._inbox.watch()) as changes:
@@ -74,8 +73,6 @@ class OpenAsks:
             except ReaderLagged:
                 # The next watch begins with all that are open.
                 continue
-            except StoreError as error:
-                LOG.warning("the inbox cannot be read: %s", error.what)
             await asyncio.sleep(RETRY)
 
     def _follow(self, change: Change) -> None:

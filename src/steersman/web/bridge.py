@@ -17,6 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from steersman import _json
+from steersman._background import BackgroundTasks
 from steersman._json import JsonDict
 from steersman.agent import Agent, Session
 from steersman.errors import UsageError
@@ -24,7 +25,7 @@ from steersman.inbox import Inbox, StoredInbox
 from steersman.web.asks import AnyInbox, OpenAsks
 from steersman.web.continuing import Continuing
 from steersman.web.conversations import Conversations, check_agents
-from steersman.web.failures import Refusal, error_response, refusal_of
+from steersman.web.failures import LOG, Refusal, error_response, refusal_of
 from steersman.web.fields import Fields
 from steersman.web.limits import Connections, WebLimits, Writes
 from steersman.web.live import LiveConnection
@@ -75,14 +76,16 @@ class Bridge:
         self._connections = Connections(self.limits.connections)
         self._conversations = Conversations(known, self.inbox, folder, self.limits, self._changed)
         self._asks = OpenAsks(self.inbox, self._asked, self._redacted)
-        self._continuing = Continuing(self._conversations, self.inbox)
+        self._background = BackgroundTasks(LOG)
+        self._continuing = Continuing(self._conversations, self.inbox, self._background)
         writes = Writes(self.limits.writes)
         self._verbs = Verbs(self._conversations, self._asks, self._continuing, self.limits, writes)
-        self._routes = Routes(self._verbs, self.limits, self._connections, self._login)
+        self._routes = Routes(
+            self._verbs, self.limits, self._connections, self._login, lambda: self.faults
+        )
         self._router = Router(self._routes.all(), redirect_slashes=False, default=_no_route)
         self._live: set[LiveConnection] = set()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._is_closed = False
+        self._is_started = self._is_closed = False
 
     # For the program that runs it
 
@@ -127,6 +130,15 @@ class Bridge:
             return self._conversations.find(session).notes.by
         return ""
 
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """The background tasks that fail now, with their errors; they are started again.
+
+        Those of an inbox in a store are among them. `GET /health` answers 503 while there is one.
+        """
+        stored = self.inbox.faults if isinstance(self.inbox, StoredInbox) else {}
+        return {**self._background.faults, **stored}
+
     async def __aenter__(self) -> Self:
         self._start()
         return self
@@ -146,11 +158,8 @@ class Bridge:
             connection.close()
         for stream in [*self._routes.streams]:
             stream.close()
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._continuing.aclose()
+        self._continuing.close()
+        await self._background.aclose()
         await self._conversations.aclose()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -232,7 +241,7 @@ class Bridge:
         if self._is_closed:
             raise Refusal(503, "closing", "the server ends")
         self._start()
-        if is_page or path == "/login":
+        if is_page or path in {"/login", "/health"}:
             return None
         assert self._authenticate is not None
         viewer = await self._authenticate(connection)
@@ -244,9 +253,17 @@ class Bridge:
 
     def _start(self) -> None:
         """Start the tasks of the bridge. A mounted one learns of its start by the first request."""
-        if not self._tasks and not self._is_closed:
-            work = self._asks.watch(), self._continuing.watch(), self._tidy()
-            self._tasks = [asyncio.Task(each) for each in work]
+        if self._is_started or self._is_closed:
+            return
+        self._is_started = True
+        keep = self._background.keep
+        keep("the watch of asks", self._asks.watch, meanwhile="viewers see no new asks")
+        keep(
+            "the watch of answered sessions",
+            self._continuing.watch,
+            meanwhile="answers of other processes continue nothing",
+        )
+        keep("the closing of idle sessions", self._tidy, meanwhile="idle sessions stay open")
 
     async def _tidy(self) -> None:
         """Close idle sessions, and the connections of viewers that have stopped to read."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 
-from steersman.errors import SessionInUse, SteersmanError, StoreError, StoreTooNew
+from steersman._background import BackgroundTasks
+from steersman.errors import SessionInUse
 from steersman.inbox import StoredInbox
 from steersman.ports import StoredTurn
 from steersman.web.asks import AnyInbox
 from steersman.web.conversation import Conversation
 from steersman.web.conversations import Conversations
-from steersman.web.failures import LOG, Refusal
+from steersman.web.failures import Refusal
 
 __all__ = ["Continuing"]
 
@@ -19,7 +21,10 @@ AT_ONCE = 4
 """How many sessions are opened at once."""
 
 RETRY = 1.0
-"""Seconds until a session is tried again that could not be opened now."""
+"""Seconds until a session is tried again for which there is no room now."""
+
+LONGEST_PAUSE = 60.0
+"""Seconds between two attempts to continue a session, which may start a CLI, at most."""
 
 
 class Continuing:
@@ -28,11 +33,13 @@ class Continuing:
     Does nothing without an inbox in a store: other asks end with their session.
     """
 
-    def __init__(self, conversations: Conversations, inbox: AnyInbox) -> None:
+    def __init__(
+        self, conversations: Conversations, inbox: AnyInbox, background: BackgroundTasks
+    ) -> None:
+        self._background = background
         self._conversations = conversations
         self._work = inbox.work if isinstance(inbox, StoredInbox) else None
         self._wanted: set[str] = set()
-        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._is_closed = False
 
@@ -40,12 +47,9 @@ class Continuing:
         """Continue what can be continued, now and after answers of any process; until cancelled."""
         if self._work is None:
             return
-        try:
-            async with aclosing(self._work.ready()) as ready:
-                async for conversation in ready:
-                    self.answered(conversation.session)
-        except StoreError as error:
-            LOG.warning("answers of other processes continue nothing: %s", error.what)
+        async with aclosing(self._work.ready()) as ready:
+            async for conversation in ready:
+                self.answered(conversation.session)
 
     def answered(self, session: str) -> None:
         """Continue the turns of a session in a task of its own, if an answer lets them.
@@ -55,32 +59,30 @@ class Continuing:
         if self._work is None or self._is_closed:
             return
         self._wanted.add(session)
-        if session not in self._tasks:
-            self._tasks[session] = asyncio.Task(self._continue(session))
+        self._background.keep(
+            f"continuing the session {session}",
+            partial(self._continue, session),
+            meanwhile="its answered turns wait",
+            longest=LONGEST_PAUSE,
+        )
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Continue nothing more. What is not continued now is continued by the next server."""
         self._is_closed = True
-        tasks = [*self._tasks.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _continue(self, session: str) -> None:
-        try:
-            async with self._slots:
-                while session in self._wanted:
-                    self._wanted.discard(session)
-                    if not await self._is_done(session):
+        async with self._slots:
+            while session in self._wanted:
+                # Another answer may come meanwhile.
+                self._wanted.discard(session)
+                is_done = False
+                try:
+                    is_done = await self._is_done(session)
+                finally:
+                    if not is_done:
                         self._wanted.add(session)
-                        await asyncio.sleep(RETRY)
-        except SteersmanError as error:
-            LOG.warning("an answered session could not be continued: %s", error)
-        except Exception:  # noqa: BLE001 - one session must not stop the others
-            LOG.exception("an answered session could not be continued")
-        finally:
-            self._wanted.discard(session)
-            del self._tasks[session]
+                if not is_done:
+                    await asyncio.sleep(RETRY)
 
     async def _is_done(self, session: str) -> bool:
         """Continue a session; returns False if that is to be tried again."""
@@ -96,11 +98,6 @@ class Continuing:
         except Refusal as refusal:
             # Not a session of this bridge, or one without its agent; else wait for room.
             return refusal.code != "too_many_sessions"
-        except StoreTooNew:
-            raise
-        except StoreError as error:
-            LOG.warning("an answered session cannot be continued yet: %s", error.what)
-            return False
         return True
 
     async def _answered_turns(self, found: Conversation) -> list[StoredTurn]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from steersman import _json
 from steersman._json import Json, JsonDict
-from steersman.web.failures import Refusal, bad_request, refusal_of
+from steersman.web.failures import LOG, Refusal, bad_request, refusal_of
 from steersman.web.feed import Batch, Feed
 from steersman.web.fields import Fields
 from steersman.web.limits import WebLimits
@@ -63,7 +64,10 @@ class LiveConnection:
         self._sender = sender = asyncio.Task(self._send_all())
         reader = asyncio.Task(self._read_all())
         try:
-            await asyncio.wait({sender, reader}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait({sender, reader}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                if not task.cancelled() and task.exception() is not None:
+                    LOG.error("a live connection has failed", exc_info=task.exception())
         finally:
             for feed in self._feeds.values():
                 feed.remove(self._notify)
@@ -130,8 +134,10 @@ class LiveConnection:
         self._answers.clear()
         self._has_room.set()
         for session in self._summaries:
-            found = self._verbs.conversations.find(session)
-            lines.append(_line({"type": "session", "session": self._verbs.summary(found)}))
+            # A session of another host has its asks in the same inbox, and no summary here.
+            with suppress(Refusal):
+                found = self._verbs.conversations.find(session)
+                lines.append(_line({"type": "session", "session": self._verbs.summary(found)}))
         self._summaries.clear()
         lines += self._asks.values()
         self._asks.clear()

@@ -41,6 +41,12 @@ def description(server: str, limits: WebLimits) -> JsonDict:
 
 def _paths(limits: WebLimits) -> dict[str, JsonDict]:
     return {
+        "/health": {
+            "get": {
+                **_route("Whether background work runs; 503 if it fails", _object(status=_TEXT)),
+                "security": [],
+            }
+        },
         "/me": {"get": _route("Who is logged in", _object(viewer=_ref("Viewer")))},
         "/sessions": {
             "get": _route("List sessions", _object(sessions=_list("Summary"), agents=_TEXTS)),

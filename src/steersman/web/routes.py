@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from starlette.requests import ClientDisconnect, Request
@@ -45,8 +45,14 @@ class Routes:
     """Answers requests for one bridge."""
 
     def __init__(
-        self, verbs: Verbs, limits: WebLimits, connections: Connections, login: LinkLogin | None
+        self,
+        verbs: Verbs,
+        limits: WebLimits,
+        connections: Connections,
+        login: LinkLogin | None,
+        faults: Callable[[], Mapping[str, str]],
     ) -> None:
+        self._faults = faults
         self._verbs = verbs
         self._limits = limits
         self._connections = connections
@@ -58,6 +64,7 @@ class Routes:
         rows: list[tuple[str, str, Endpoint]] = [
             ("GET", "/", self._page),
             ("GET", "/static/{name}", self._file),
+            ("GET", "/health", self._health),
             ("POST", "/login", self._log_in),
             ("POST", "/logout", self._log_out),
             ("GET", "/me", self._me),
@@ -82,6 +89,12 @@ class Routes:
 
     async def _file(self, request: Request) -> Response:
         return static_response(request, request.path_params["name"])
+
+    async def _health(self, _request: Request) -> Response:
+        """Answer whether the background tasks run; the answer does not name the one that fails."""
+        if self._faults():
+            return json_response({"status": "failing"}, status=503)
+        return json_response({"status": "ok"})
 
     async def _log_in(self, request: Request) -> Response:
         fields = await self._fields(request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Self
 
 from steersman._json import JsonDict, JsonObject
@@ -54,6 +54,11 @@ class DbosEngine:
         if self._runner is None:
             raise UsageError("engine", "one that only sends", "that of a worker")
         return self._runner
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """The background tasks of a worker's engine that fail now, with their errors."""
+        return {} if self._runner is None else self._runner.background.faults
 
     async def __aenter__(self) -> Self:
         return self

@@ -14,9 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from steersman import _json
+from steersman._background import BackgroundTasks
 from steersman._json import JsonDict, JsonObject
 from steersman.errors import PoisonedJob, SteersmanError, StoreError, UsageError
 from steersman.fleet._dbos.job_table import DbosJobs
@@ -47,12 +48,13 @@ __all__ = ["ATTEMPTS", "Rhythm", "Runner"]
 
 log = logging.getLogger("steersman.fleet")
 
+T = TypeVar("T")
+
 ATTEMPTS = 3
 """How often a worker may end while it runs a segment, before the segment is not tried again."""
 KEPT = 50
 """How many events of a job are kept."""
 CLOSING = 10.0
-RETRY = 0.5
 POLL = 0.05
 """Seconds between two looks for a result that is being written."""
 MOST_LOOKED = 500
@@ -101,10 +103,9 @@ class Runner:
         """The segments that jobs of this process wait for."""
         self._ending: set[str] = set()
         """Segments that have ended here, and whose rows may not show it yet."""
-        self._looking: asyncio.Task[None] | None = None
+        self.background = BackgroundTasks(log)
         self._code: Callable[[JobSpec], Awaitable[JsonObject]] | None = None
         self._segment: Segment | None = None
-        self._giving_back: set[asyncio.Task[None]] = set()
         self._is_closing = False
         self.dbos: Any = None
 
@@ -133,7 +134,11 @@ class Runner:
             self._launch()
             _current = self
             await self._register()
-        self._looking = asyncio.Task(self._look_always())
+        self.background.keep(
+            "the look at jobs",
+            self._look_always,
+            meanwhile="jobs wait for segments that other workers have run",
+        )
 
     def _launch(self) -> None:
         dbos = self.dbos
@@ -181,8 +186,7 @@ class Runner:
         """Stop running anything. Jobs whose code ran here must be given to others: `recover`."""
         global _current  # noqa: PLW0603 - as above
         self._is_closing = True
-        if self._looking is not None:
-            self._looking.cancel()
+        await self.background.aclose()
         self.stop_taking()
         for task in (*self._running.values(), *(each.task for each in self._mine.values())):
             task.cancel()
@@ -238,18 +242,21 @@ class Runner:
 
     def _give_back(self, id_: str) -> None:
         """Put a job back into its queue, as soon as the database allows it."""
-        task = asyncio.Task(self._give_back_when_possible(id_))
-        self._giving_back.add(task)
-        task.add_done_callback(self._giving_back.discard)
-
-    async def _give_back_when_possible(self, id_: str) -> None:
         rows = self._instance._sys_db
-        again = partial(rows.reenqueue_for_recovery, id_, [self.worker], JOBS)
-        while not self._is_closing:
-            with suppress(Exception):
-                await self._jobs.in_thread(again)
-                return
-            await asyncio.sleep(RETRY)
+
+        async def give_back() -> None:
+            await self._do(partial(rows.reenqueue_for_recovery, id_, [self.worker], JOBS))
+
+        self.background.keep(f"giving back {id_}", give_back, meanwhile="that job is not run")
+
+    async def _do(self, work: Callable[[], T]) -> T:
+        """Do in a thread what only the engine itself can do. Raises `StoreError`."""
+
+        def translated() -> T:
+            with errors_translated(self._place.name):
+                return work()
+
+        return await self._jobs.in_thread(translated)
 
     async def run_segment(self, spec: JobSpec, number: int) -> SegmentEnd:
         """Put a segment into the queue, and return how it ended."""
@@ -326,11 +333,8 @@ class Runner:
         while True:
             await asyncio.sleep(self.rhythm.ends)
             watched = [*{*self._awaited, *self._running, *self._mine, *self._ending}]
-            try:
-                for at in range(0, len(watched), MOST_LOOKED):
-                    await self._look(watched[at : at + MOST_LOOKED])
-            except StoreError as error:
-                log.warning("it cannot be seen which segments have ended: %s", error)
+            for at in range(0, len(watched), MOST_LOOKED):
+                await self._look(watched[at : at + MOST_LOOKED])
 
     async def _look(self, watched: list[str]) -> None:
         for each in await self._jobs.listed(
@@ -346,9 +350,9 @@ class Runner:
                     mine.task.cancel()
 
     async def recover(self, worker: str) -> int:
-        """Give what a dead worker had to others."""
+        """Give what a dead worker had to others. Raises `StoreError`."""
         recover = self.dbos.DBOS._recover_pending_workflows
-        return len(await self._jobs.in_thread(partial(recover, [worker])))
+        return len(await self._do(partial(recover, [worker])))
 
 
 def _name_of(error: Exception) -> str:
