@@ -15,6 +15,7 @@ from steersman_conformance.scenes import (
     failures,
     handshake,
     hooks,
+    names,
     permissions,
     queue,
     sessions,
@@ -32,6 +33,7 @@ ALL: tuple[Scene[Any], ...] = (
     *handshake.SCENES,
     *queue.SCENES,
     *permissions.SCENES,
+    *names.SCENES,
     *cancelling.SCENES,
     *control.SCENES,
 )
