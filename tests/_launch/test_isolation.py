@@ -167,9 +167,7 @@ def closed_sessions(**options: Any) -> set[str]:
     """Return those of the sessions whose directories are closed."""
     place = "Read(~/.claude/projects/*/"
     rules = settings_of(planned(**options))["permissions"]["deny"]
-    patterns = [
-        each.split("/")[4] for each in rules if each.startswith("Read(~/.claude/projects/*/")
-    ]
+    patterns = [each.split("/")[4] for each in rules if each.startswith(place)]
     return {each for each in SESSIONS if any(fnmatchcase(each, found) for found in patterns)}
 
 
