@@ -1,11 +1,14 @@
-"""The names of the CLI's own tools, and near misses of them.
+"""The names of the CLI's own tools, skills and agents: near misses, and what counts as one name.
 
-A rule or a matcher for a tool that does not exist is accepted by the CLI and never applies.
+A rule or a matcher for a tool that does not exist is accepted by the CLI and never applies. Skills
+and agents can be called by other spellings than those that the CLI lists.
 """
 
 from __future__ import annotations
 
-__all__ = ["BUILT_IN", "MAIN_AGENT", "near_miss"]
+import unicodedata
+
+__all__ = ["BUILT_IN", "DEFAULT_AGENTS", "MAIN_AGENT", "agent_key", "near_miss", "skill_key"]
 
 MAIN_AGENT = "main"
 """The name of the main agent in rules."""
@@ -29,6 +32,9 @@ BUILT_IN = frozenset(
     }
 )
 """The tools of the supported CLIs, with their former names."""
+
+DEFAULT_AGENTS = ("general-purpose", "fork")
+"""The agents of which one starts if a call names none."""
 
 SHORTEST = 4
 """Letters of a name that may be misspelt by one letter; shorter ones only by case."""
@@ -64,3 +70,22 @@ def _is_one_letter_off(given: str, known: str) -> bool:
         or rest == other[1:]
         or (rest[:2] == other[:2][::-1] and rest[2:] == other[2:])
     )
+
+
+def skill_key(name: str) -> str:
+    """Return a text that is equal for all spellings with which the CLI finds one skill.
+
+    The CLI ignores white space at the ends and one slash before the name. Here every slash there
+    and the case are ignored too.
+    """
+    return name.strip().strip("\ufeff").strip().lstrip("/").strip().casefold()
+
+
+def agent_key(name: str) -> str:
+    """Return a text that is equal for all spellings with which the CLI finds one agent.
+
+    The CLI ignores the case, white space, `_`, dashes and the width of letters. Here everything but
+    letters, digits and `:` is ignored.
+    """
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(each for each in folded if each.isalnum() or each == ":")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
@@ -26,8 +27,10 @@ def settings_of(found: LaunchPlan) -> Any:
     return json.loads(inline[0] if inline else found.launch.files.get("settings.json", b"{}"))
 
 
-def denied(found: LaunchPlan) -> Any:
-    return settings_of(found).get("permissions", {}).get("deny", [])
+def denied(found: LaunchPlan) -> list[str]:
+    """Return the deny rules, except those about the directories of other sessions."""
+    rules = settings_of(found).get("permissions", {}).get("deny", [])
+    return [each for each in rules if not each.endswith("]*/**)")]
 
 
 PRIVATE = [
@@ -36,8 +39,17 @@ PRIVATE = [
     "Edit(~/.claude/projects/**)",
     "Read(~/.claude/steersman/**/*.jsonl)",
     "Edit(~/.claude/steersman/**)",
+    "Read(~/.claude/projects/**/session-memory/**)",
     "Read(~/.claude/agent-memory/**)",
     "Edit(~/.claude/agent-memory/**)",
+    "Read(~/.claude/tasks/**)",
+    "Read(~/.claude/teams/**)",
+]
+IN_PROJECTS = [
+    "Read(//**/.claude/agent-memory/**)",
+    "Edit(//**/.claude/agent-memory/**)",
+    "Read(//**/.claude/agent-memory-local/**)",
+    "Edit(//**/.claude/agent-memory-local/**)",
 ]
 
 
@@ -45,12 +57,13 @@ def test_memory_and_transcripts_are_closed_by_default() -> None:
     found = planned()
 
     assert found.launch.env["CLAUDE_CODE_DISABLE_AUTO_MEMORY"] == "1"
-    assert denied(found) == PRIVATE
-    assert found.launch.files == {}
+    assert denied(found) == PRIVATE + IN_PROJECTS
+    assert list(found.launch.files) == ["settings.json"]
 
 
 def test_errors_do_not_repeat_what_every_session_has() -> None:
-    assert "--settings=…" in redacted(planned().launch)
+    assert "--settings=<file>" in redacted(planned().launch)
+    assert "--settings=…" in redacted(planned(memory=True).launch)
 
 
 def test_memory_can_be_opened() -> None:
@@ -68,15 +81,16 @@ def test_the_callers_own_variable_wins_and_the_rules_stay() -> None:
     found = plan(options, program="claude", host_env={}, new_session_id=NEW)
 
     assert found.launch.env["CLAUDE_CODE_DISABLE_AUTO_MEMORY"] == "0"
-    assert denied(found) == PRIVATE
+    assert denied(found) == PRIVATE + IN_PROJECTS
 
 
 def test_a_configuration_directory_elsewhere_is_closed_too() -> None:
     found = planned(env={"CLAUDE_CONFIG_DIR": "/srv/a[b]*/"})
 
-    assert denied(found)[:7] == PRIVATE
-    assert denied(found)[7] == r"Read(//srv/a\[b\]\*/projects/**/memory/**)"
-    assert len(denied(found)) == 14
+    at = len(PRIVATE)
+    assert denied(found)[:at] == PRIVATE
+    assert denied(found)[at] == r"Read(//srv/a\[b\]\*/projects/**/memory/**)"
+    assert denied(found)[2 * at :] == IN_PROJECTS
 
 
 def test_commands_in_skills_are_closed_by_default_and_can_be_opened() -> None:
@@ -91,10 +105,8 @@ def test_the_callers_settings_stay_and_the_rules_are_added_to_theirs() -> None:
     found = planned(settings=settings)
 
     assert FileArgument("--settings=", "settings.json") in found.launch.argv
-    assert settings_of(found) == {
-        "permissions": {"deny": ["Bash", *PRIVATE]},
-        "disableSkillShellExecution": False,
-    }
+    assert denied(found) == ["Bash", *PRIVATE, *IN_PROJECTS]
+    assert settings_of(found)["disableSkillShellExecution"] is False
     assert settings == {"permissions": {"deny": ["Bash"]}, "disableSkillShellExecution": False}
 
 
@@ -104,10 +116,9 @@ def test_beside_a_settings_file_all_is_closed_by_managed_settings() -> None:
     assert "--settings=/x.json" in found.launch.argv
     assert found.launch.argv.count("--managed-settings-in-initialize") == 1
     assert "--await-initialize" in found.launch.argv
-    assert found.initialize.managed_settings == {
-        "permissions": {"deny": ["Bash", *PRIVATE]},
-        "disableSkillShellExecution": True,
-    }
+    managed = found.initialize.managed_settings or {}
+    assert managed["permissions"]["deny"][: 1 + len(PRIVATE)] == ["Bash", *PRIVATE]
+    assert managed["disableSkillShellExecution"] is True
 
 
 def test_an_agent_with_a_memory_needs_the_option() -> None:
@@ -150,3 +161,36 @@ def test_a_turn_is_never_run_again_without_waiting() -> None:
     found = plan(options, program="claude", host_env={}, new_session_id=NEW, reruns=True)
 
     assert without_waiting(found) is None
+
+
+def closed_sessions(**options: Any) -> set[str]:
+    """Return those of the sessions whose directories are closed."""
+    place = "Read(~/.claude/projects/*/"
+    rules = settings_of(planned(**options))["permissions"]["deny"]
+    patterns = [each.split("/")[4] for each in rules if each.startswith(place)]
+    return {each for each in SESSIONS if any(fnmatchcase(each, found) for found in patterns)}
+
+
+OLD = "0a1b2c3d-1111-4222-8333-123456789abd"
+SESSIONS = {NEW, OLD, "1a1b2c3d-1111-4222-8333-123456789abc", "memory", "x"}
+
+
+def test_the_directories_of_all_other_sessions_are_closed() -> None:
+    assert closed_sessions() == SESSIONS - {NEW}
+    assert closed_sessions(session_id=OLD) == SESSIONS - {OLD}
+    assert closed_sessions(resume=OLD) == SESSIONS - {OLD}
+    assert closed_sessions(resume=OLD, fork_session=True) == SESSIONS - {OLD, NEW}
+
+
+def test_if_the_session_is_not_known_the_directories_are_open() -> None:
+    assert closed_sessions(continue_conversation=True) == set()
+    assert closed_sessions(resume="a title") == set()
+
+
+def test_the_temporary_files_of_other_sessions_are_closed() -> None:
+    def folders(env: dict[str, str]) -> set[str]:
+        rules = settings_of(planned(env=env))["permissions"]["deny"]
+        return {each.partition("/claude-*")[0] for each in rules if "/claude-*/*/" in each}
+
+    assert folders({}) == {"Read(//tmp"}
+    assert folders({"TMPDIR": "/var/t"}) == {"Read(//var/t", "Read(//tmp"}

@@ -329,3 +329,21 @@ def test_a_denied_path_can_have_a_reason() -> None:
 def test_what_is_no_path_is_refused(paths: tuple[Any, ...]) -> None:
     with pytest.raises(UsageError, match="paths"):
         block_paths(*paths)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"file_path": "/proc/self/cwd/conf/keys"},
+        {"file_path": "/proc/12/fd/3"},
+        {"file_path": "/dev/fd/3"},
+        {"command": "cat /proc/$PPID/cwd/conf/keys"},
+        {"command": "cd /proc/self/cwd && cat conf/keys"},
+    ],
+)
+@pytest.mark.parametrize("path", ["conf/keys", "/etc", ".env", "~/.ssh"])
+def test_a_path_through_a_process_is_blocked(given: dict[str, Any], path: str) -> None:
+    guard = block_paths(path)
+
+    assert guard(PreToolUse(tool_name="X", tool_input=given, cwd="/project")) is not None
+    assert guard(PreToolUse(tool_name="X", tool_input={"command": "cat /proc/cpuinfo"})) is None

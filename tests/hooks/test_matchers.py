@@ -8,7 +8,7 @@ from steersman.errors import UsageError
 from steersman.hooks import check_matcher, matches
 from steersman.hooks.matchers import is_list
 
-NAMES = ("Write", "Bash", "Agent", "mcp__lab__work", "mcp__lab__do-it")
+NAMES = ("Write", "Bash", "Monitor", "Agent", "mcp__lab__work", "mcp__lab__do-it")
 
 TABLE: dict[str | None, tuple[str, ...]] = {
     None: NAMES,
@@ -18,20 +18,26 @@ TABLE: dict[str | None, tuple[str, ...]] = {
     "Write": ("Write",),
     "Wri": (),
     "write": (),
-    "Write|Bash": ("Write", "Bash"),
-    "Write, Bash": ("Write", "Bash"),
-    "Write,Bash": ("Write", "Bash"),
-    "Write | Bash": ("Write", "Bash"),
+    "Write|Bash": ("Write", "Bash", "Monitor"),
+    "Bash": ("Bash", "Monitor"),
+    "Monitor": ("Monitor",),
+    "^Bash$": ("Bash", "Monitor"),
+    "Bash.*": ("Bash", "Monitor"),
+    "(Bash|Write)": ("Write", "Bash", "Monitor"),
+    "Mon.*": ("Monitor",),
+    "Write, Bash": ("Write", "Bash", "Monitor"),
+    "Write,Bash": ("Write", "Bash", "Monitor"),
+    "Write | Bash": ("Write", "Bash", "Monitor"),
     " Write ": ("Write",),
     "Write|": ("Write",),
     "|Write": ("Write",),
-    "Write||Bash": ("Write", "Bash"),
+    "Write||Bash": ("Write", "Bash", "Monitor"),
     ", Write": ("Write",),
     "Write Bash": (),
     "Edit|Wri": (),
     "Task": ("Agent",),
     "^Task$": ("Agent",),
-    "Task|Bash": ("Bash", "Agent"),
+    "Task|Bash": ("Bash", "Monitor", "Agent"),
     "^Write$": ("Write",),
     "Wri.*": ("Write",),
     "^Wri": ("Write",),
@@ -43,7 +49,7 @@ TABLE: dict[str | None, tuple[str, ...]] = {
     "Write(x)": (),
     "Write.": (),
     "Write;Bash": (),
-    "^(?!Bash)": ("Write", "Agent", "mcp__lab__work", "mcp__lab__do-it"),
+    "^(?!Bash)": ("Write", "Monitor", "Agent", "mcp__lab__work", "mcp__lab__do-it"),
     "mcp__lab": (),
     "mcp__lab__work": ("mcp__lab__work",),
     "mcp__lab__do-it": ("mcp__lab__do-it",),
@@ -77,9 +83,9 @@ ONLY_PYTHON = {
     "(?P<a>W)rite": ("Write",),
     r"\AWrite": ("Write",),
     "Write(?#x)": ("Write",),
-    r"^\w{,4}$": ("Bash", "Agent"),
-    "Ba(?:s)*+h": ("Bash",),
-    "B(?>as)h": ("Bash",),
+    r"^\w{,4}$": ("Bash", "Monitor", "Agent"),
+    "Ba(?:s)*+h": ("Bash", "Monitor"),
+    "B(?>as)h": ("Bash", "Monitor"),
 }
 """Expressions that JavaScript refuses or reads otherwise, and the tools they fit."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from steersman import Deny
 from steersman.permissions import PermissionContext
 from steersman.testing.sandbox import CliSandbox
-from steersman.testing.script import call, say
+from steersman.testing.script import call, calls, say
 from tests.live.staging import LIMIT, MakeScripted
 
 pytestmark = pytest.mark.live
@@ -124,3 +125,69 @@ async def test_a_conversation_is_resumed_as_before(scripted: MakeScripted) -> No
 
     assert result.text == "second answer"
     assert "first answer" in json.dumps(model.asked[-1].body["messages"])
+
+
+OWN = "0a1b2c3d-1111-4222-8333-123456789abc"
+OTHER = "0a1b2c3d-1111-4222-8333-123456789abd"
+
+UNREAD = (
+    *(f"{{folder}}/{OTHER}/tool-results/a.txt", f"{{folder}}/{OTHER}/subagents/a.txt"),
+    *(
+        f"{{folder}}/{OTHER}/session-memory/summary.md",
+        f"{{folder}}/{OWN}/session-memory/summary.md",
+    ),
+    *(f"{{tmp}}/{OTHER}/tasks/a.output", f"{{tmp}}/{OTHER}/scratchpad/a"),
+    *(f"{{config}}/tasks/{OTHER}/1.json", "{config}/teams/a/config.json"),
+    *("{project}/.claude/agent-memory/a/M.md", "{project}/.claude/agent-memory-local/a/M.md"),
+    *("{folder}/x/a.txt", "{config}/agent-memory/a/M.md"),
+)
+UNWRITTEN = (
+    *("{project}/.claude/agent-memory/a/new.md", "{project}/.claude/agent-memory-local/a/new.md"),
+    *("{project}/.claude/agent-memory/new.md", "{config}/agent-memory/a/new.md"),
+    *("{folder}/memory/new.md", f"{{folder}}/{OWN}/session-memory/new.md"),
+)
+"""What the file tools of the stock CLI do unasked if nothing denies it.
+
+Found by a trace of the files that the CLI opens itself, and by calls with every name in it.
+"""
+
+
+@pytest.mark.parametrize("mode", ["default", "plan", "dontAsk"])
+async def test_what_other_sessions_left_is_not_read_and_memories_of_agents_are_not_written(
+    scripted: MakeScripted, sandbox: CliSandbox, mode: str
+) -> None:
+    folder = folder_of(sandbox)
+    places = {
+        "folder": folder,
+        "tmp": sandbox.tmp / f"claude-{os.getuid()}" / folder.name,
+        "config": sandbox.config,
+        "project": sandbox.project,
+    }
+    unread = [Path(each.format_map(places)) for each in UNREAD]
+    unwritten = [Path(each.format_map(places)) for each in UNWRITTEN]
+    own = folder / OWN / "tool-results" / "a.txt"
+    for path in (*unread, own):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{CANARY} {path.parent.name}")
+    agent, model = scripted(
+        calls(
+            *(call("Read", file_path=str(each), id_=f"r{n}") for n, each in enumerate(unread)),
+            *(
+                call("Write", file_path=str(each), content="new", id_=f"w{n}")
+                for n, each in enumerate(unwritten)
+            ),
+            call("Read", file_path=str(own), id_="own"),
+        ),
+        say("done"),
+        permission_mode=mode,
+        **({} if mode == "dontAsk" else {"can_use_tool": refuse}),
+    )
+
+    async with asyncio.timeout(2 * LIMIT), agent.session(session_id=OWN) as session:
+        await (await session.send("go"))
+
+    results = model.asked[-1].tool_results
+    assert [str(unread[n]) for n in range(len(unread)) if CANARY in results[f"r{n}"]] == []
+    assert [str(each) for each in unwritten if each.exists()] == []
+    # The long results of its own tools stay readable.
+    assert CANARY in results["own"]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from steersman import Deny, Hooks, Policy
+from steersman import Allow, Deny, Hooks, Policy
 from steersman.hooks import PreToolUse, block_paths
 from steersman.hooks import ask as ask_user
-from steersman.permissions import PermissionContext, allow, ask
+from steersman.permissions import PermissionContext, allow, ask, deny
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import call, calls, say
 from tests.live.staging import LIMIT, MakeScripted
@@ -176,3 +176,36 @@ async def test_blocked_paths_stay_blocked_after_cd(
     assert "off limits" not in results["t_cd"]
     assert "conf/keys is off limits." in results["t_cat"]
     assert "conf/keys is off limits." in results["t_read"]
+
+
+@pytest.mark.parametrize("kind", ["ask", "deny when", "block_paths"])
+async def test_no_file_is_read_through_the_directories_of_a_process(
+    scripted: MakeScripted, sandbox: CliSandbox, kind: str
+) -> None:
+    """A link of the CLI's process leads this program to another file, or to none."""
+    (sandbox.project / "conf").mkdir()
+    (sandbox.project / "conf" / "keys").write_text("SECRET")
+    (sandbox.project / "here").symlink_to("/proc/self/cwd")
+    rule, hooks = "Read(conf/keys)", Hooks()
+    options: dict[str, Any] = {"can_use_tool": refuse}
+    if kind == "block_paths":
+        hooks.on(PreToolUse)(block_paths("conf/keys"))
+        options = {"hooks": hooks, "can_use_tool": lambda *_: Allow()}
+    else:
+        guard = ask(rule) if kind == "ask" else deny(rule, when=bool)
+        options["policy"] = Policy(guard, allow("Read", "Bash"))
+    # A link is followed by a policy only.
+    paths = ("/proc/self/cwd/conf/keys", *(("here/conf/keys",) if kind != "block_paths" else ()))
+    made = [call("Read", file_path=path, id_=f"t{n}") for n, path in enumerate(paths)]
+    agent, model = scripted(
+        calls(*made, call("Bash", command="cat /proc/self/cwd/conf/keys", id_="t_cat")),
+        say("done"),
+        **options,
+    )
+
+    async with asyncio.timeout(LIMIT):
+        await agent.run("go")
+
+    results = model.asked[-1].tool_results
+    assert [name for name, text in results.items() if "SECRET" in text] == []
+    assert len(results) == len(paths) + 1

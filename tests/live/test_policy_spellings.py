@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from steersman import Policy
-from steersman.permissions import ask, deny
+from steersman.permissions import allow, ask, deny
 from steersman.testing.sandbox import CliSandbox, find_stock_cli
 from steersman.testing.script import call, calls, say
+from steersman_conformance.scenes.names import AGENTS, SKILLS
 from tests.live.staging import LIMIT, MakeScripted
 from tests.live.test_policy_shell import Asked
 from tests.permissions.spellings import FILE_COMMANDS, SPELLINGS
@@ -122,3 +123,41 @@ async def test_no_command_reads_a_file_that_the_rule_of_the_cli_denies(
         seen = set(by_cli)
     assert seen & set(tried) - set(by_us) == set()
     assert IS_SOAK or by_us == list(tried)
+
+
+@pytest.mark.parametrize("kind", ["ask", "deny when"])
+async def test_no_spelling_of_a_skill_or_an_agent_runs_unasked(
+    scripted: MakeScripted, sandbox: CliSandbox, kind: str
+) -> None:
+    folder = sandbox.project / ".claude" / "skills" / "deploy"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: Ship It\ndescription: a skill\n---\nDo it.\n")
+    rules = ("Skill(deploy)", "Agent(Explore)", "Agent(general-purpose)")
+    guard = ask(*rules) if kind == "ask" else deny(*rules, when=bool)
+    skills = [name for name, runs in SKILLS.items() if runs]
+    agents = [name for name, started in AGENTS.items() if started]
+    task = {"description": "d", "prompt": "sub go"}
+    made = [
+        *(call("Skill", {"skill": name}, id_=f"s{n}") for n, name in enumerate(skills)),
+        *(
+            call("Agent", {**task, "subagent_type": name} if name else task, id_=f"a{n}")
+            for n, name in enumerate(agents)
+        ),
+    ]
+    refused = Asked()
+    agent, model = scripted(
+        calls(*made),
+        say("done"),
+        policy=Policy(guard, allow("Skill", "Agent")),
+        can_use_tool=refused,
+        skills="all",
+        setting_sources=["project"],
+    )
+
+    async with asyncio.timeout(LIMIT):
+        result = await agent.run("go")
+
+    everything = {f"s{n}" for n in range(len(skills))} | {f"a{n}" for n in range(len(agents))}
+    assert {each["tool_use_id"] for each in result.permission_denials} | refused.ids == everything
+    # No subagent has spoken.
+    assert len(model.asked) == 2

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.errors import UsageError
-from steersman.permissions import Match, Place, ToolCall, parse_rule
+from steersman.permissions import Match, Place, Policy, ToolCall, allow, ask, deny, parse_rule
 from steersman.permissions.paths import matches_path, may_match_path
 from steersman.permissions.updates import Behavior
 from tests.permissions.oracles import oracle
@@ -204,3 +204,50 @@ def test_a_path_beyond_the_limit_is_denied_and_not_allowed() -> None:
     assert covers("Edit(src/**)", "Write", "allow", file_path=path) is Match.NO
     assert covers("Edit(other/**)", "Write", "deny", file_path=path) is Match.YES
     assert covers("Edit(other/**)", "Write", "ask", file_path=path) is Match.YES
+
+
+OF_PROCESSES = (
+    *("/proc/self/cwd/conf/keys", "/proc/17/root/project/conf/keys", "/proc/thread-self/cwd/x"),
+    *("/proc//self/./fd/5", "/dev/fd/3", "//proc/self/cwd/../conf/keys", "/x/../proc/self/cwd/a"),
+    *("/PROC/self/cwd/a", "/proc/*/cwd/a", "/proc/$PPID/cwd/a", "/p*c/self/cwd/a"),
+)
+
+
+@pytest.mark.parametrize("path", OF_PROCESSES)
+def test_a_path_through_a_process_is_denied_and_never_allowed(path: str) -> None:
+    call = {"file_path": path}
+    line = {"command": f"cat {path}"}
+
+    allowed = Policy(allow("Read(//**)", "Read(/**)")).explain("Read", call, cwd="/project")
+    denied = Policy(deny("Read(secret)")).explain("Read", call, cwd="/project")
+    asked = Policy(ask("Read(secret)")).explain("Bash", line, cwd="/project")
+
+    assert allowed.verdict == "cli"
+    assert denied.verdict == "deny"
+    assert asked.verdict == "ask"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "cd /proc/self/cwd && cat conf/a",
+            "cd /proc/self; cat cwd/a",
+            "cd /proc && cat self/fd/3",
+        ),
+        *("cat < /proc/self/cwd/a", "cat --file=/dev/fd/3"),
+    ],
+)
+def test_a_command_does_not_reach_a_denied_file_through_a_process(line: str) -> None:
+    found = Policy(deny("Read(.env)")).explain("Bash", {"command": line}, cwd="/project")
+
+    assert found.verdict == "deny"
+
+
+@pytest.mark.parametrize(
+    "path", ["/proc/cpuinfo", "/dev/null", "/project/proc/self", "/process/1/a"]
+)
+def test_a_path_that_only_resembles_one_is_left_alone(path: str) -> None:
+    found = Policy(deny("Read(.env)")).explain("Bash", {"command": f"cat {path}"}, cwd="/project")
+
+    assert found.verdict == "cli"

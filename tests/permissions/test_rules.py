@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from steersman.errors import UsageError
 from steersman.permissions import Match, Place, ToolCall, parse_rule
 from steersman.permissions.updates import Behavior
+from steersman_conformance.scenes.names import AGENTS, SKILLS
 
 HERE = Place("/project", "/people/ann")
 
@@ -237,3 +238,66 @@ def test_what_is_surely_approved_has_no_other_command_in_it(tail: str) -> None:
         outside_quotes = [part for n, part in enumerate(line.split("'")) if n % 2 == 0]
         assert not any("$(" in part or "`" in part for part in outside_quotes)
         assert match("Bash(git *)", "Bash", "deny", command=line) is Match.YES
+
+
+# Names of skills and agents
+
+
+@pytest.mark.parametrize("behavior", ["ask", "deny"])
+def test_a_guard_covers_every_spelling_by_which_the_cli_finds_a_skill(behavior: Behavior) -> None:
+    found = {
+        name: parse_rule("Skill(deploy)").match(
+            ToolCall("Skill", {"skill": name}, other_names=("Ship It", "deploy")), behavior
+        )
+        for name, runs in SKILLS.items()
+        if runs
+    }
+
+    assert set(found.values()) == {Match.YES}
+
+
+@pytest.mark.parametrize("behavior", ["ask", "deny"])
+def test_a_guard_covers_every_spelling_by_which_the_cli_finds_an_agent(behavior: Behavior) -> None:
+    wrong = [
+        name
+        for name, started in AGENTS.items()
+        if started
+        and parse_rule(f"Agent({started})").match(
+            ToolCall("Agent", {"subagent_type": name} if name else {}), behavior
+        )
+        is not Match.YES
+    ]
+
+    assert wrong == []
+
+
+def test_an_approval_covers_a_skill_and_an_agent_only_as_they_are_written() -> None:
+    by_skill = [
+        name
+        for name in SKILLS
+        if parse_rule("Skill(deploy)").match(ToolCall("Skill", {"skill": name}), "allow")
+        is Match.YES
+    ]
+    by_agent = [
+        name
+        for name in AGENTS
+        if parse_rule("Agent(Explore)").match(ToolCall("Agent", {"subagent_type": name}), "allow")
+        is Match.YES
+    ]
+
+    assert (by_skill, by_agent) == (["deploy"], ["Explore"])
+
+
+def test_other_skills_and_agents_are_not_covered() -> None:
+    skill, agent = parse_rule("Skill(deploy)"), parse_rule("Agent(Explore)")
+
+    assert skill.match(ToolCall("Skill", {"skill": "destroy"}), "deny") is Match.NO
+    assert agent.match(ToolCall("Agent", {"subagent_type": "Plan"}), "deny") is Match.NO
+    assert agent.match(ToolCall("Agent"), "deny") is Match.NO
+
+
+def test_a_skill_that_the_cli_has_not_listed_may_be_every_skill() -> None:
+    call = ToolCall("Skill", {"skill": "Ship It"}, other_names=None)
+
+    assert parse_rule("Skill(deploy)").match(call, "ask") is Match.MAYBE
+    assert parse_rule("Skill(Ship It)").match(call, "allow") is Match.YES

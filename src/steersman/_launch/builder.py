@@ -79,13 +79,13 @@ class LaunchBuilder:
         """Write all settings that were collected into one private file.
 
         `closed` are settings of every session, which the caller's settings override, except for
-        their deny rules. Without settings of the caller they are on argv: they are no secret.
+        their deny rules. A switch alone is on argv: it is no secret, and short.
         """
         if self.settings_path is not None and self.settings and self.read_settings is not None:
             self._merge_file(self.read_settings(self.settings_path))
         if self.settings_path is not None:
             self._add_settings_path(self.settings_path, closed)
-        elif self.settings:
+        elif self.settings or "permissions" in closed:
             self._close(self.settings, "settings", closed)
             self.files["settings.json"] = _json.dumps(self.settings)
             self.argv.append(FileArgument("--settings=", "settings.json"))

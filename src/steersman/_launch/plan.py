@@ -166,7 +166,7 @@ def plan(  # noqa: PLR0913 - all but one by name
         builder.await_initialize()
     env = environment(host_env, options.inherit_env, _variables(builder))
     size = len(builder.argv)
-    builder.add_settings(closed_settings(builder, env))
+    builder.add_settings(closed_settings(builder, env, _ids_of(session_id, options)))
     _refuse_long("settings", builder.argv[size:])
     builder.initialize |= {"sdk_mcp_servers": list(servers) or None}
     launch = Launch(
@@ -232,6 +232,16 @@ def _variables(builder: LaunchBuilder) -> dict[str, str]:
             )
     closed = {} if builder.options.memory else {NO_MEMORY: "1"}
     return {**closed, **given, **builder.env}
+
+
+def _ids_of(session_id: str | None, options: Options) -> list[str]:
+    """Return the ids of a conversation and of what it is a fork of; none if one is not known."""
+    if session_id is None:
+        return []
+    if options.goes_on and options.fork_session:
+        resumed = (options.resume or "").rpartition("/")[2].removesuffix(FILE_END)
+        return [session_id, resumed] if UUID.fullmatch(resumed) else []
+    return [session_id]
 
 
 def _choose_session(builder: LaunchBuilder, new_session_id: str) -> tuple[str | None, str | None]:

@@ -114,7 +114,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         slot.redact,
     )
     if setup.policy_hook is not None:
-        setup.policy_hook.connect(permissions, decisions)
+        setup.policy_hook.connect(permissions, decisions, lambda: slot.initialized)
 
     def caller_for(key: str) -> Caller:
         return _caller(key, session, slot, prompts, journal, options, permissions.elicit)

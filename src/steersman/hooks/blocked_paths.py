@@ -37,8 +37,10 @@ EXPANDED = "?*"
 """`*` that the shell expands to all names without a leading dot."""
 HOME = "~"
 """The first name of a path from a home directory."""
-UNPLAIN = re.compile(r"[*?\[{$~\\%]|file:", re.IGNORECASE)
+UNPLAIN = re.compile(r"[*?\[{$~\\%]|file:|proc\b|\bfd\b", re.IGNORECASE)
 """A text with one of these may name files whose names are not in it."""
+PROCESS = re.compile(r"self|thread-self|\d+|.*[*?\[].*")
+"""The second name of a path such as `/proc/self/cwd`, which leads elsewhere in each process."""
 HOME_PARENTS = frozenset({"home", "users"})
 
 # Compiled when a guard first needs them: most sessions have none of these guards.
@@ -82,12 +84,15 @@ class BlockedPath:
         The text may begin at `starts`, and the blocked path at `cwds`.
         """
         if self.name:
-            return any(_may_be(each, self.name) for each in _names_in(text))
+            is_named = any(_may_be(each, self.name) for each in _names_in(text))
+            return is_named or any(map(_is_of_process, _readings(text, starts, home)))
         blocked = [*self.from_root]
         if self.from_cwd:
             blocked += [_resolved((*cwd.casefold().split("/"), *self.from_cwd)) for cwd in cwds]
         return any(
-            any(_begins(named, each) for each in blocked) or self._covers_from_home(named)
+            any(_begins(named, each) for each in blocked)
+            or self._covers_from_home(named)
+            or _is_of_process(named)
             for named in _readings(text, starts, home)
         )
 
@@ -162,6 +167,9 @@ def _candidates(
     if UNPLAIN.search(text):
         return blocked
     names = {*text.casefold().split("/"), *_names_of_all(starts), ""}
+    if "proc" in names:
+        # It may lead anywhere in another process.
+        return blocked
     found = by_name.keys() & names
     if len(found) == 1:
         return by_name[found.pop()]
@@ -336,6 +344,14 @@ def _known(path: str) -> str:
     # Behind the last `}`, a search for one from every `${` would take long.
     end = path.rfind("}") + 1
     return re.sub(UNKNOWN, "*", path[:end]) + re.sub(r"\$\w+", "*", path[end:])
+
+
+def _is_of_process(named: Names) -> bool:
+    """Return whether a path leads through links that each process has of its own."""
+    if len(named) < 2:  # noqa: PLR2004 - two names
+        return False
+    is_process = _may_be(named[0], "proc") and PROCESS.fullmatch(named[1]) is not None
+    return is_process or (_may_be(named[0], "dev") and _may_be(named[1], "fd"))
 
 
 def _resolved(names: Iterable[str]) -> Names:

@@ -19,7 +19,7 @@ from steersman._json import Json, JsonDict, is_array, is_object
 from steersman.errors import Described, UsageError
 from steersman.hooks.blocked_paths import Unreadable, find_blocked, parse_blocked
 from steersman.hooks.events import HookEvent, PostToolUse, PreToolUse
-from steersman.hooks.matchers import check_matcher, check_tool_names, matches
+from steersman.hooks.matchers import check_matcher, check_tool_names, fits_tool
 from steersman.hooks.outputs import PostToolUseOutput
 from steersman.hooks.replies import Reply, deny
 
@@ -52,11 +52,11 @@ def deny_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUs
     A matcher of `Bash` denies every tool that runs commands, such as `Monitor`.
     """
     _check_matchers(matchers)
-    denies_commands = any(matches(each, BASH) for each in matchers)
+    denies_commands = any(fits_tool(each, BASH) for each in matchers)
 
     def guard(event: PreToolUse) -> Reply | None:
         runs_commands = event.tool_name in COMMAND_FIELDS
-        named = any(matches(each, event.tool_name) for each in matchers)
+        named = any(fits_tool(each, event.tool_name) for each in matchers)
         if named or (denies_commands and runs_commands):
             return deny(reason or f"{event.tool_name} is not allowed here.")
         return None
@@ -69,7 +69,7 @@ def only_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUs
     _check_matchers(matchers)
 
     def guard(event: PreToolUse) -> Reply | None:
-        if any(matches(each, event.tool_name) for each in matchers):
+        if any(fits_tool(each, event.tool_name) for each in matchers):
             return None
         return deny(reason or f"Only these tools are allowed here: {', '.join(matchers)}.")
 

@@ -12,6 +12,8 @@ import functools
 import re
 from collections.abc import Callable
 
+from steersman._command_tools import BASH
+from steersman._json import JsonDict
 from steersman._tool_names import near_miss
 from steersman.errors import UsageError
 
@@ -25,6 +27,9 @@ LONGEST_NAME = 1000
 FORMER_NAMES = {"Agent": "Task"}
 """Tools that were renamed, with the old name that matchers may still use."""
 
+RUN_AS = {"Monitor": BASH}
+"""Tools whose command the CLI also shows to the hooks of another tool, as a call of that tool."""
+
 
 def is_list(matcher: str | None) -> bool:
     """Return whether a matcher is a list of names, or matches everything."""
@@ -33,6 +38,25 @@ def is_list(matcher: str | None) -> bool:
 
 def matches(matcher: str | None, name: str) -> bool:
     """Return whether a hook with this matcher is called for `name`, such as a tool."""
+    return fits_tool(matcher, name) or fits_tool(matcher, RUN_AS.get(name, name))
+
+
+def shown_to(matcher: str | None, tool: str, given: JsonDict) -> tuple[str, JsonDict] | None:
+    """Return tool and input that a hook is shown before a tool runs; None if it is not called.
+
+    A hook that fits `Bash`, and does not fit `Monitor`, is shown the command of a `Monitor` as one
+    of `Bash`.
+    """
+    if fits_tool(matcher, tool):
+        return tool, given
+    other = RUN_AS.get(tool, tool)
+    if "command" not in given or not fits_tool(matcher, other):
+        return None
+    return other, {key: given[key] for key in ("command", "description") if key in given}
+
+
+def fits_tool(matcher: str | None, name: str) -> bool:
+    """Return whether a matcher fits the name of a tool, or its former name."""
     fits = _compiled(matcher)
     former = FORMER_NAMES.get(name)
     return fits(name) or (former is not None and fits(former))

@@ -36,6 +36,8 @@ _AT_CWD = re.compile(r"\$(?:PWD\b|\{PWD\})(?=/|\Z)")
 _AT_HOME = re.compile(r"\$(?:HOME\b|\{HOME\})(?=/|\Z)")
 _OPTION = re.compile(r"-\w(?=.)|--directory=|--chdir=")
 _JOINED = re.compile(r"[=:@]")
+_PROCESS = re.compile(r"proc\b|dev\b.{0,9}fd\b", re.IGNORECASE)
+"""What is in every text that leads to the links of a process, unless it has wildcards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +121,9 @@ def named_by(
         return {""}, False
     places = _places(words.directories, place)
     needle = needle_of(pattern, place)
-    if needle in folded_text("/".join(f"{each.now}/{each.home}" for each in (place, *places))):
-        # Every relative path may have it.
+    starts = "/".join(f"{each.now}/{each.home}" for each in (place, *places))
+    if needle in folded_text(starts) or _PROCESS.search(f"{words.text}/{starts}"):
+        # Every relative path may have it, or lead there in another process.
         needle = ""
     is_in = needle in words.text or "~" in words.text or bool(words.dynamic or links)
     if not effort.spend(4 + (len(words.heads) // 4 if is_in else 0)):

@@ -21,6 +21,7 @@ __all__ = [
     "Place",
     "folded_text",
     "is_protected",
+    "leads_through_process",
     "matches_path",
     "may_match_glob",
     "may_match_path",
@@ -53,6 +54,15 @@ def is_protected(path: str) -> bool:
     return any(part.startswith(".") and part not in (".", "..") for part in path.split("/"))
 
 
+def leads_through_process(path: str) -> bool:
+    """Return whether an absolute path leads through links that each process has of its own.
+
+    `/proc/self/cwd`, `/proc/<pid>/root` and `/dev/fd/3` are other files for the CLI than for this
+    program. No approval covers such a path, and every denial does.
+    """
+    return _is_of_process(_folded(tuple(_resolved("/", path)), is_lenient=True))
+
+
 def matches_path(pattern: str, path: str, place: Place, effort: Effort | None = None) -> bool:
     """Return whether a pattern certainly covers the file, or a directory that contains it."""
     if len(path) > LIMIT:
@@ -62,7 +72,8 @@ def matches_path(pattern: str, path: str, place: Place, effort: Effort | None = 
         return False
     base, compiled = based
     return (
-        len(named) > len(base)
+        not _is_of_process(_folded(named, is_lenient=True))
+        and len(named) > len(base)
         and named[: len(base)] == base
         and (effort or Effort()).spend(compiled.steps(named))
         and compiled.covers(_folded(named[len(base) :], is_lenient=False))
@@ -78,9 +89,10 @@ def may_match_path(pattern: str, path: str, place: Place, effort: Effort | None 
         return False
     base, compiled = based
     effort, depth = effort or Effort(), len(base)
-    return any(
+    readings = _readings(path, place)
+    return any(map(_is_of_process, readings)) or any(
         not effort.spend(compiled.steps(names)) or compiled.covers(names[depth:])
-        for names in _readings(path, place)
+        for names in readings
         if len(names) > depth and names[:depth] == base
     )
 
@@ -93,10 +105,10 @@ def may_match_glob(pattern: str, path: str, place: Place, effort: Effort) -> boo
     if based is None:
         return False
     base, compiled = based
-    depth = len(base)
-    return any(
+    depth, readings = len(base), _readings(path, place)
+    return any(map(_is_of_process, readings)) or any(
         not effort.spend(4 * compiled.steps(names)) or compiled.may_meet(names[depth:])
-        for names in _readings(path, place)
+        for names in readings
         if len(names) > depth
         if all(itertools.starmap(_may_be, zip(names, base, strict=False)))
     )
@@ -171,6 +183,17 @@ def _files_of(path: str, place: Place) -> Iterator[list[str]]:
         homes = {place.cwd, place.now}
     for home in homes:
         yield _resolved(home, rest.lstrip("/"))
+
+
+def _is_of_process(names: Names) -> bool:
+    """Return whether names in lower case lead through the links of a process."""
+    if len(names) < 2 or not (names[0][0] in "pd" or _EXPANDED.search(names[0])):  # noqa: PLR2004 - two names
+        return False
+    first, second, is_open = names[0], names[1], _EXPANDED.search(names[1]) is not None
+    if _may_be(first, "dev") and _may_be(second, "fd"):
+        return True
+    is_process = second in ("self", "thread-self") or second.isdigit() or is_open
+    return is_process and _may_be(first, "proc") and (first == "proc" or len(names) > 2)  # noqa: PLR2004
 
 
 def _folded(names: Names, *, is_lenient: bool) -> Names:

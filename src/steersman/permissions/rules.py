@@ -9,7 +9,7 @@ from steersman._command_tools import BASH, COMMAND_FIELDS, SAME_SHELL
 from steersman._effort import Effort
 from steersman._globs import fits_parts
 from steersman._json import Json, JsonObject
-from steersman._tool_names import near_miss
+from steersman._tool_names import DEFAULT_AGENTS, agent_key, near_miss, skill_key
 from steersman.errors import UsageError
 from steersman.permissions.command_files import named_by
 from steersman.permissions.paths import (
@@ -60,6 +60,8 @@ class ToolCall:
     """The work that is left for one decision; all rules share it."""
     links: Mapping[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
     """The files to which words of the command lead through links of this machine."""
+    other_names: tuple[str, ...] | None = field(default=(), compare=False, repr=False)
+    """The other names of the skill that is called; None if the CLI has not listed the skill."""
 
     @property
     def command(self) -> str | None:
@@ -96,9 +98,9 @@ class Rule:
         if self.tool == "WebFetch":
             return _fits_domain(content, call.input.get("url"), behavior)
         if self.tool in AGENTS:
-            return _yes(call.input.get("subagent_type") == content)
+            return _yes(_fits_agent(content, call.input.get("subagent_type"), behavior))
         if self.tool == "Skill":
-            return _yes(_fits_skill(content, _text(call.input.get("skill", ""), LIMIT)))
+            return _fits_skill(content, call, behavior)
         # Only the CLI can interpret the content of rules for other tools.
         return Match.MAYBE
 
@@ -225,7 +227,24 @@ def _fits_domain(content: str, url: object, behavior: Behavior) -> Match:
     return compare(content.removeprefix("domain:"), url)
 
 
-def _fits_skill(content: str, name: str) -> bool:
+def _fits_agent(content: str, given: object, behavior: Behavior) -> bool:
+    if behavior == "allow":
+        return given == content
+    names = DEFAULT_AGENTS if given is None else (_text(given, LIMIT),)
+    return agent_key(content) in map(agent_key, names)
+
+
+def _fits_skill(content: str, call: ToolCall, behavior: Behavior) -> Match:
+    name = _text(call.input.get("skill", ""), LIMIT)
+    if behavior == "allow":
+        return _yes(_is_skill(content, name))
+    names = (name, *(call.other_names or ()))
+    if any(_is_skill(skill_key(content), skill_key(each)) for each in names):
+        return Match.YES
+    return Match.MAYBE if call.other_names is None else Match.NO
+
+
+def _is_skill(content: str, name: str) -> bool:
     if content.endswith(":*"):
         return name == content[:-2] or name.startswith(f"{content[:-2]}:")
     return name == content

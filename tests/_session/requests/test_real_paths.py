@@ -141,3 +141,12 @@ def test_in_a_project_behind_a_link_a_word_that_leads_nowhere_is_not_followed(
     assert followed("echo new src/hidden/new", linked) == {
         "src/hidden/new": str(project / "secret/new")
     }
+
+
+def test_a_link_to_the_directory_of_a_process_is_not_followed_in_this_one(project: Path) -> None:
+    (project / "src" / "here").symlink_to("/proc/self/cwd")
+    (project / "src" / "there").symlink_to("here/src")
+
+    for path in ("src/here/a", "src/there/a"):
+        assert decide(Policy(allow("Edit(src/**)")), path, project) is None
+        assert decide(Policy(deny("Edit(secret/**)"), allow("Edit")), path, project) == "deny"

@@ -23,6 +23,7 @@ from steersman._json import JsonDict, is_object
 from steersman._protocol.events import HookAsked
 from steersman._session.requests.asked_writes import objection_to_ask
 from steersman._session.requests.failures import raise_soon
+from steersman._struct import set_source
 from steersman.hooks.deferral import DeferralCheck
 from steersman.hooks.events import (
     HookEvent,
@@ -31,7 +32,7 @@ from steersman.hooks.events import (
     SessionEnd,
     SessionStart,
 )
-from steersman.hooks.matchers import is_list, matches
+from steersman.hooks.matchers import fits_tool, is_list, matches, shown_to
 from steersman.hooks.outputs import SessionStartOutput, ToolVerdict
 from steersman.hooks.registry import Registered
 from steersman.hooks.replies import AsyncReply, Reply
@@ -71,6 +72,9 @@ class Recheck(Protocol):
         self, event: PreToolUse | PermissionRequest, changed: JsonDict, *, is_allowed: bool
     ) -> tuple[str, str]: ...
 
+
+_Answer = tuple[Reply | AsyncReply | None, Raw]
+"""A reply, and the reply as it is sent."""
 
 SendAnswer = Callable[[str, object], None]
 """Sends the answer to the request of that id."""
@@ -112,22 +116,40 @@ class HookRunner:
         For a guard that does not end at its timeout, `send` is called with the blocking reply.
         """
         hook = self._hooks[asked.callback_id]
-        if not _is_compared_by_cli(hook) and not matches(hook.matcher, asked.event.matched):
-            # The CLI was not given this matcher.
+        # The CLI was not given the matchers that it would read in another way.
+        event = asked.event if _is_compared_by_cli(hook) else _event_for(hook, asked.event)
+        if event is None:
             return NO_OPINION
         if hook.run_async:
-            self._begin(hook, asked.event, asked.tool_use_id)
+            self._begin(hook, event, asked.tool_use_id)
             return RUNS_ASYNC
         overdue = None
         if hook.is_guard and send is not None:
             overdue = _Overdue(lambda task: self._answer_for(hook, asked.request_id, send, task))
         if hook.event is not PermissionRequest:
-            return (await self._ask(hook, asked.event, asked.tool_use_id, overdue))[1]
+            given = await self._ask(hook, event, asked.tool_use_id, overdue)
+            return self._counted(hook, given, is_other=event is not asked.event)[1]
         with self._barrier.running(asked.callback_id, asked.tool_use_id) as decide:
-            reply, line = await self._ask(hook, asked.event, asked.tool_use_id, overdue)
+            given = await self._ask(hook, event, asked.tool_use_id, overdue)
+            reply, line = self._counted(hook, given, is_other=event is not asked.event)
             if isinstance(reply, Reply) and reply.hook_specific_output is not None:
                 decide()
             return line
+
+    def _counted(self, hook: Registered, given: _Answer, *, is_other: bool) -> _Answer:
+        """Return what counts of a reply, if `is_other` to an event that named another tool.
+
+        Then a refusal and an ask count, as for the CLI. An approval does not, and changed input,
+        which the CLI would not use, stops the call.
+        """
+        reply = given[0]
+        if not (is_other and isinstance(reply, Reply)):
+            return given
+        decision, changed = changed_input(reply)
+        if changed is not None:
+            self._report(hook.where, "changed the input of a Bash command that a Monitor runs")
+            return _failed(hook, "changed the input of another tool")
+        return (None, NO_OPINION) if decision == "allow" else given
 
     def refusal(self, callback_id: str, how: str) -> Raw | None:
         """Return the blocking reply if the callback is a guard, else None."""
@@ -183,7 +205,7 @@ class HookRunner:
         event: HookEvent,
         tool_use_id: str,
         overdue: _Overdue | None = None,
-    ) -> tuple[Reply | AsyncReply | None, Raw]:
+    ) -> _Answer:
         try:
             given = await _call(hook, event, tool_use_id, overdue)
             if hook.kind == "observe" or given is None:
@@ -366,6 +388,20 @@ def _failed(hook: Registered, how: str) -> tuple[Reply | None, Raw]:
 
 def _is_compared_by_cli(hook: Registered) -> bool:
     return hook.is_verbatim or is_list(hook.matcher)
+
+
+def _event_for(hook: Registered, event: HookEvent) -> HookEvent | None:
+    """Return the event with which the CLI would call a hook; None if it would not call it."""
+    if not isinstance(event, PreToolUse | PermissionRequest):
+        return event if fits_tool(hook.matcher, event.matched) else None
+    shown = shown_to(hook.matcher, event.tool_name, event.tool_input)
+    if shown is None:
+        return None
+    name, given = shown
+    if name == event.tool_name:
+        return event
+    made = msgspec.structs.replace(event, tool_name=name, tool_input=given)
+    return set_source(made, {**event.raw, "tool_name": name, "tool_input": given})
 
 
 def _may_decide_permissions(hook: Registered) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Literal
 
@@ -15,6 +15,8 @@ from steersman._json import JsonDict, JsonObject
 from steersman._session.requests.decision_log import DecisionLog
 from steersman._session.requests.permissions import PermissionResponder
 from steersman._session.requests.real_paths import readings_of
+from steersman._tool_names import skill_key
+from steersman.control.handshake import Initialized
 from steersman.errors import UsageError
 from steersman.hooks.events import PermissionRequest, PreToolUse
 from steersman.options import Options
@@ -45,13 +47,23 @@ class PolicyHook:
         self._remembered: list[Rule] = []
         self._home = options.env.get("HOME") or os.environ.get("HOME", "")
         self._cwd = ""
+        self._initialized: Callable[[], Initialized | None] = _nothing
         self._leading = options.agent
         """The type of the main agent, if it has one."""
         self._calls: OrderedDict[str, ToolCall] = OrderedDict()
 
-    def connect(self, permissions: PermissionResponder, decisions: DecisionLog) -> None:
-        """Record decisions in `decisions`, and remember lasting approvals of `permissions`."""
+    def connect(
+        self,
+        permissions: PermissionResponder,
+        decisions: DecisionLog,
+        initialized: Callable[[], Initialized | None],
+    ) -> None:
+        """Record decisions in `decisions`, and remember lasting approvals of `permissions`.
+
+        `initialized` returns the lists of the CLI, with the names of its skills.
+        """
         self.decisions = decisions
+        self._initialized = initialized
         permissions.on_remembered = self.remember
         permissions.recheck = self.recheck_answer
 
@@ -121,7 +133,18 @@ class PolicyHook:
             event.permission_mode or "default",
             Place(self._cwd or "/", self._home, event.cwd),
             is_main,
+            other_names=self._other_names(event),
         )
+
+    def _other_names(self, event: PreToolUse | PermissionRequest) -> tuple[str, ...] | None:
+        """Return the other names of the skill that is called; None if it is in no list."""
+        listed = self._initialized() if event.tool_name == "Skill" else None
+        if listed is None:
+            return ()
+        called = skill_key(str(event.tool_input.get("skill", "")))
+        known = [(each.name, *each.aliases) for each in listed.commands]
+        found = [names for names in known if called in map(skill_key, names)]
+        return tuple(name for names in found for name in names) if found else None
 
     def _remember_call(self, tool_use_id: str, call: ToolCall) -> None:
         """Remember who calls and where; an answer with changed input is decided about again."""
@@ -161,6 +184,10 @@ class PolicyHook:
 
     def _covers(self, rules: list[Rule], call: ToolCall) -> bool:
         return any(rule.match(call, "allow") is Match.YES for rule in rules)
+
+
+def _nothing() -> None:
+    """Return None: no CLI has answered yet."""
 
 
 def _listed(options: Options) -> list[Rule]:

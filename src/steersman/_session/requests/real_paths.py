@@ -10,9 +10,10 @@ import itertools
 import os
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from steersman.permissions.command_files import words_of
-from steersman.permissions.paths import Place
+from steersman.permissions.paths import Place, leads_through_process
 from steersman.permissions.rules import EDITING, READING, ToolCall
 from steersman.permissions.shell import is_readable
 
@@ -23,6 +24,8 @@ LIMIT = 4096
 FIELDS = ("file_path", "notebook_path", "path")
 MOST_WORDS = 100
 """Words of a command whose links are followed."""
+MOST_LINKS = 40
+"""Links that one path may lead through, as in Linux."""
 MOST_STARTS = 4
 """Directories at which these may begin."""
 
@@ -76,5 +79,22 @@ def _whole(path: object, place: Place) -> str:
 
 def _real(path: str) -> str:
     with suppress(OSError, ValueError):
-        return os.path.realpath(path) if path else ""
+        real = os.path.realpath(path) if path else ""
+        # A link to a link of each process leads the CLI to another file than this program.
+        return real if real == path else _until_process(path) or real
     return path
+
+
+def _until_process(path: str) -> str:
+    """Return the path behind the first link that leads to the links of a process; "" if none."""
+    for _ in range(MOST_LINKS):
+        if leads_through_process(path):
+            return path
+        names = path.split("/")
+        parents = ("/".join(names[:end]) for end in range(2, len(names) + 1))
+        link = next(filter(os.path.islink, parents), None)
+        if link is None:
+            return ""
+        target = Path(link).parent / Path(link).readlink()
+        path = os.path.normpath(f"{target}{path[len(link) :]}")
+    return ""

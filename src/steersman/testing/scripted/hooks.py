@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from steersman._json import Json, JsonDict, JsonObject, is_array, is_object
-from steersman.hooks import matches
+from steersman.hooks.matchers import fits_tool, shown_to
 from steersman.testing.scripted.host import Host, HostClosed, HostPreempted, HostRefused
 from steersman.testing.scripted.output import Output, new_id
 
@@ -18,6 +18,8 @@ MALFORMED = (
     "initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays"
 )
 DEFAULT_TIMEOUT = 600.0
+BEFORE = ("PreToolUse", "PermissionRequest")
+"""The events at which the command of a `Monitor` is shown to hooks of `Bash` too."""
 DECISIONS = ("deny", "ask", "allow", "defer")
 """The decisions of a PreToolUse hook; earlier ones take precedence."""
 
@@ -34,7 +36,15 @@ class Registration:
 
     def fits(self, event: str, name: str) -> bool:
         """Return whether the callback is called for this event and the tool `name`."""
-        return event == self.event and (not name or matches(self.matcher, name))
+        return event == self.event and (not name or fits_tool(self.matcher, name))
+
+    def shown(self, event: str, given: JsonDict) -> JsonDict | None:
+        """Return the fields of an event as the callback is called with them; None if it is not."""
+        tool, input_ = str(given.get("tool_name", "")), given.get("tool_input")
+        if event not in BEFORE or event != self.event or not is_object(input_):
+            return given if self.fits(event, tool) else None
+        found = shown_to(self.matcher, tool, input_)
+        return None if found is None else {**given, "tool_name": found[0], "tool_input": found[1]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +111,13 @@ class HookRunner:
         before_notes: Callable[[], None] = lambda: None,
     ) -> list[HookReply]:
         """Call the callbacks that fit, and return their replies in the order of registration."""
-        fitting = [each for each in self.registered if each.fits(event, tool_name)]
+        shown = ((each, each.shown(event, dict(fields))) for each in self.registered)
+        fitting = [(each, given) for each, given in shown if given is not None]
         if not fitting:
             return []
-        given = {**self._common(event), **fields}
-        asked_for = tool_use_id or new_id()
-        replies = await asyncio.gather(*(self._call(each, given, asked_for) for each in fitting))
+        common, asked_for = self._common(event), tool_use_id or new_id()
+        calls = (self._call(each, {**common, **given}, asked_for) for each, given in fitting)
+        replies = await asyncio.gather(*calls)
         before_notes()
         for reply in replies:
             # Notes about a tool call are sent with its result.
@@ -117,9 +128,8 @@ class HookRunner:
 
     async def permit(self, request: JsonObject) -> Json:
         """Return the host's answer to a permission request, or that of a hook that is faster."""
-        if not any(
-            each.fits("PermissionRequest", request["tool_name"]) for each in self.registered
-        ):
+        given = {"tool_name": request["tool_name"], "tool_input": request["input"]}
+        if all(each.shown("PermissionRequest", given) is None for each in self.registered):
             return await self._host.ask(request)
         decided: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         looking = asyncio.ensure_future(self._look(request, decided))
