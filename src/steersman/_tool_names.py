@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["BUILT_IN", "DEFAULT_AGENTS", "MAIN_AGENT", "agent_key", "near_miss", "skill_key"]
+__all__ = [
+    "BUILT_IN",
+    "DEFAULT_AGENTS",
+    "FORMER_NAMES",
+    "MAIN_AGENT",
+    "agent_key",
+    "near_miss",
+    "skill_key",
+]
 
 MAIN_AGENT = "main"
 """The name of the main agent in rules."""
@@ -35,6 +43,16 @@ BUILT_IN = frozenset(
 
 DEFAULT_AGENTS = ("general-purpose", "fork")
 """The agents of which one starts if a call names none."""
+FORMER_NAMES = {
+    "Agent": "Task",
+    "AgentOutputTool": "TaskOutput",
+    "BashOutput": "TaskOutput",
+    "BashOutputTool": "TaskOutput",
+    "Brief": "SendUserMessage",
+    "KillBash": "TaskStop",
+    "KillShell": "TaskStop",
+}
+"""Names that may be given for a tool, and the one under which the CLI lists it."""
 
 SHORTEST = 4
 """Letters of a name that may be misspelt by one letter; shorter ones only by case."""
