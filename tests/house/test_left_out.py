@@ -14,7 +14,7 @@ from steersman import Agent, Options
 from steersman._launch.environment import environment
 from steersman._launch.plan import plan
 from steersman._struct import read
-from steersman.control import GetSettings
+from steersman.control import Settings
 from steersman.control.handshake import Initialized
 from steersman.control.mcp import McpServerStatus
 from steersman.errors import UsageError
@@ -92,7 +92,7 @@ def test_events_that_the_cli_never_calls_back_for_are_refused() -> None:
 def test_errors_in_settings_are_mappings_of_their_answer() -> None:
     error = {"file": "settings.json", "path": "a.b", "message": "wrong"}
 
-    answer = read(GetSettings.ANSWER, json.dumps({"errors": [error]}).encode())
+    answer = read(Settings, json.dumps({"errors": [error]}).encode())
 
     assert answer.errors == [error]
 
