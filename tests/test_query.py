@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -17,10 +18,10 @@ import pytest
 from steersman import sync
 from steersman._portal.portal import shared_portal
 from steersman.agent import Agent, Query, Session
-from steersman.errors import CliExited, SteersmanError, TurnFailed
+from steersman.errors import CliExited, RequestTimeout, SteersmanError, TurnFailed
 from steersman.journal import Phase
 from steersman.messages import Message
-from steersman.testing.script import Script, say, stall
+from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
 
 ROOT = Path(__file__).parents[1]
@@ -145,6 +146,84 @@ async def test_a_lost_cli_ends_a_stream_that_has_more_prompts_with_its_cause() -
             _ = [message async for message in query]
 
     await quiet(cli)
+
+
+async def test_a_stream_that_fails_in_mid_turn_is_raised_and_not_the_turn_that_it_ends() -> None:
+    cli = stalling()
+
+    async def prompts() -> AsyncIterator[str]:
+        yield "go"
+        await cli.wait_for_stall()
+        raise ZeroDivisionError
+
+    async with asyncio.timeout(LIMIT):
+        with pytest.raises(ZeroDivisionError):
+            _ = [each async for each in Agent(transport=cli).query(prompts())]
+
+    await quiet(cli)
+
+
+async def test_a_prompt_that_cannot_be_sent_any_more_does_not_hide_the_loss() -> None:
+    cli = stalling()
+
+    async def prompts() -> AsyncIterator[str]:
+        yield "go"
+        await cli.wait_for_stall()
+        cli.exit(-9, "killed")
+        while cli.running:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+        yield "on"
+
+    async with asyncio.timeout(LIMIT):
+        with pytest.raises(TurnFailed) as failed:
+            _ = [each async for each in Agent(transport=cli, revive=False).query(prompts())]
+
+    assert isinstance(failed.value.__cause__, CliExited)
+    await quiet(cli)
+
+
+def test_closing_a_synchronous_query_does_not_wait_for_a_loop_that_a_tool_blocks() -> None:
+    begun, free = threading.Event(), threading.Event()
+
+    async def block() -> str:
+        """Block the event loop."""
+        begun.set()
+        free.wait(LIMIT)
+        return "done"
+
+    cli = ScriptedCLI(Script(call("mcp__functions__block")))
+    query = sync.Agent(transport=cli, functions=[block], close_grace=0.05).query("go")
+    next(query)
+    assert begun.wait(LIMIT)
+
+    with pytest.raises(RequestTimeout):
+        query.close()
+
+    free.set()
+    query.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_leaves_the_synchronous_query_of_its_parent_alone() -> None:
+    cli = stalling()
+    holder = [sync.Agent(transport=cli).query("go")]
+    next(holder[0])
+
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            holder.clear()
+            gc.collect()
+            status = len([each for each in caught if UNCLOSED in str(each.message)])
+        os._exit(status)
+    _, status = os.waitpid(pid, 0)
+
+    was_running = cli.running
+    holder[0].close()
+    assert (os.waitstatus_to_exitcode(status), was_running) == (0, 1)
 
 
 async def test_a_result_that_is_an_error_is_a_message_and_is_not_raised_again() -> None:
@@ -427,7 +506,7 @@ def test_a_program_that_ends_with_an_open_query_reports_no_error(how: str) -> No
     program = f"""
 import asyncio
 from steersman import Agent, sync
-from steersman.testing.script import Script, say, stall
+from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
 CLI, kept = ScriptedCLI(Script(say("half") + stall())), []
 

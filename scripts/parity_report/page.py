@@ -28,6 +28,7 @@ The columns:
 - **tested** is *live* if a test on the stock CLI exercises it (with a scripted model), *sent* if a
   test only shows that the stock CLI gets it and not what it does there, *offline* if only a test
   without the CLI does. **by** names one of these tests.
+  For what is kept as data or done differently, it names the test that shows this.
 - **fields** counts the declared fields that have a name in our class. The others are in `raw`.
 
 A test exercises what its code names: a class, an option passed to something that takes options, a
@@ -121,7 +122,7 @@ def _cells(row: Row, *, has_fields: bool) -> Iterator[str]:
     if has_fields:
         yield row.fields
     yield {"not": "", "unaccounted": "", "untested": "**untested**"}.get(row.status, row.status)
-    yield "" if row.test is None or not row.ours else f"`{row.test}`"
+    yield "" if row.test is None else f"`{row.test}`"
 
 
 def _ours(row: Row) -> str:

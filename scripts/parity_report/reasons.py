@@ -263,5 +263,8 @@ WHOLE_SECTION: Mapping[str, str] = {
     ),
     "untyped_tools": "not declared: no type in sdk-tools.d.ts, so its input stays a mapping",
     "ts_exports": "not yet: a constant that only the TypeScript SDK has",
+    "ts_entry_points": (
+        "hosted only: here `steersman.web` serves sessions of this machine to a browser"
+    ),
 }
 """Reasons for everything that is missing in a section."""

@@ -25,6 +25,7 @@ from scripts.parity_report.claims import (
 )
 from scripts.parity_report.effects import NOTES, ONLY_SENT, SENT, SHOWN_BY
 from scripts.parity_report.evidence import Evidence, Test
+from scripts.parity_report.left_out import shown_by
 from scripts.parity_report.reasons import ALSO_SHOWN_BY, ELSEWHERE, NOT_LIVE, REASONS, WHOLE_SECTION
 from steersman._json import JsonObject
 from steersman.options import Options
@@ -91,7 +92,8 @@ class _RowBuilder:
         claim = claim or elsewhere_claim(self.section, key)
         if claim is None:
             reason = REASONS.get(self.section, {}).get(key) or WHOLE_SECTION.get(self.section, "")
-            return Row(shown, reason=reason)
+            mark = shown_by(reason)
+            return Row(shown, test=self.evidence.best([mark]) if mark else None, reason=reason)
         note = NOTES.get(self.section, {}).get(key, "")
         sent = SENT.get(self.section, {}).get(key, "")
         return Row(shown, claim.ours, self._test(key, claim), "", fields, note, sent)
@@ -351,6 +353,18 @@ def _ts_exports(catalogue: Catalogue, evidence: Evidence, made: Iterable[Section
     return Section("ts_exports", title, ("name", "kind"), tuple(rows))
 
 
+def _ts_entry_points(catalogue: Catalogue, evidence: Evidence) -> Section:
+    builder = _RowBuilder("ts_entry_points", evidence)
+    rows: list[Row] = []
+    for each in catalogue["ts_entry_points"]:
+        names, path = each["names"], each["path"]
+        rows += [builder.row(name, (f"{path}: {name}", each["about"]), None) for name in names]
+        left = each["count"] - len(names)
+        rows.append(builder.row(path, (f"{path}: {left} more names", each["about"]), None))
+    title = "Other entry points of the TypeScript SDK"
+    return Section("ts_entry_points", title, ("name", "what it is for"), tuple(rows))
+
+
 def _answered(made: Iterable[Section]) -> dict[str, Row]:
     """Return rows by name, without those that only list names of the Python SDK."""
     rows = [row for section in made if section.key != "python_all" for row in section.rows]
@@ -391,6 +405,7 @@ SECTIONS: tuple[Callable[[Catalogue, Evidence], Section], ...] = (
     _env,
     _capabilities,
     _python_names,
+    _ts_entry_points,
 )
 
 

@@ -432,7 +432,7 @@ class Query(AsyncIterator["Message"]):
                 message = await self._next()
             except BaseException:
                 # An error or a cancellation: no message follows.
-                await self.aclose()
+                await self._close()
                 raise
             if message is not None:
                 return message
@@ -456,12 +456,13 @@ class Query(AsyncIterator["Message"]):
 
     async def aclose(self) -> None:
         """Close the session and wait until its CLI has exited."""
+        await self._close()
+        self._prompts.raise_failure()
+
+    async def _close(self) -> None:
         self._is_closed = True
-        feeding = self._prompts.stop()
+        self._prompts.stop()
         await self.session.aclose()
-        if feeding is not None and feeding.done() and not feeding.cancelled():
-            # A prompt that could not be sent is a mistake of the caller, who gets the error here.
-            feeding.result()
 
     async def __aenter__(self) -> Self:
         return self

@@ -105,7 +105,8 @@ STARTERS: list[Case] = [
     Case("mcp_servers key", lambda to: Agent(mcp_servers={"a b": {"command": "x"}}, transport=to)),
     Case("allowed_tools[0]", lambda to: Agent(allowed_tools=["Read,Bash"], transport=to)),
     Case(
-        "extra_args key", lambda to: Agent(extra_args={"input-format": "x"}, transport=to).session()
+        "extra_args['input-format']",
+        lambda to: Agent(extra_args={"input-format": "x"}, transport=to),
     ),
     Case("key", lambda to: Agent(transport=to).open("")),
     Case("key", lambda to: Agent(transport=to).open(5)),  # type: ignore[arg-type]

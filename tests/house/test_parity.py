@@ -9,11 +9,13 @@ from pkgutil import resolve_name
 import pytest
 
 from scripts.parity_report.claims import elsewhere_claim, field_marks, resolved_claim
-from scripts.parity_report.command import CATALOGUE, PAGE, catalogue, main, sources
+from scripts.parity_report.command import CATALOGUE, PAGE, ROOT, catalogue, main, sources
 from scripts.parity_report.defaults import DEFAULTS, Default
 from scripts.parity_report.effects import NOTES, ONLY_SENT, SENT, SHOWN_BY
 from scripts.parity_report.evidence import Evidence
 from scripts.parity_report.instead import KINDS
+from scripts.parity_report.left_out import SHOWN
+from scripts.parity_report.left_out import shown_by as shown_by_hand
 from scripts.parity_report.marks import mark_of
 from scripts.parity_report.page import counts, faults, page
 from scripts.parity_report.reasons import (
@@ -50,6 +52,7 @@ DECLARED = {
     "python_all": 159,
     "python_types_not_exported": 32,
     "ts_exports": 270,
+    "ts_entry_points": 2,
 }
 
 
@@ -89,6 +92,16 @@ def test_the_page_is_what_the_code_says_today(found: list[Section]) -> None:
     assert PAGE.read_text(encoding="utf-8") == page(found), "run `make parity`"
 
 
+def test_the_entry_points_beside_the_main_one_are_counted_whole(found: list[Section]) -> None:
+    (section,) = (each for each in found if each.key == "ts_entry_points")
+    counted = {each["path"]: each["count"] for each in catalogue()["ts_entry_points"]}
+    more = {row.names[0].split()[1]: row for row in section.rows if row.names[0].endswith("names")}
+
+    assert counted == {"./browser": 12, "./bridge": 15}
+    assert sum(counted.values()) == len(section.rows) - len(counted) + sum(map(int, more))
+    assert {row.status for row in section.rows} == {"not"}
+
+
 def test_every_declared_thing_has_a_row(found: list[Section]) -> None:
     names = {name for section in found for row in section.rows for name in row.names}
     declared = catalogue()
@@ -125,6 +138,38 @@ def test_every_reason_is_of_a_known_kind() -> None:
     given = [text for each in (WHOLE_SECTION, *REASONS.values()) for text in each.values()]
 
     assert [text for text in given if not text.startswith(KINDS)] == []
+
+
+def test_every_reason_that_says_what_happens_instead_has_a_test(found: list[Section]) -> None:
+    rows = [row for section in found for row in section.rows]
+    told = [row for row in rows if row.reason.startswith(("kept as data: ", "done differently: "))]
+
+    assert told
+    assert [(row.names, row.reason) for row in told if row.test is None] == []
+
+
+def test_a_reason_that_says_what_happens_needs_a_test() -> None:
+    with pytest.raises(KeyError, match="no test in"):
+        shown_by_hand("kept as data: in a drawer")
+    assert shown_by_hand("hosted only") == ""
+
+
+def test_every_test_of_a_reason_is_for_a_reason(found: list[Section]) -> None:
+    reasons = {row.reason for section in found for row in section.rows if row.reason}
+
+    assert [each for each in SHOWN if not any(text.startswith(each) for text in reasons)] == []
+
+
+def test_the_page_about_moving_counts_the_names_of_the_other_sdk(found: list[Section]) -> None:
+    (section,) = (each for each in found if each.key == "ts_exports")
+    left = [row for row in section.rows if not row.ours]
+    shown = sum(1 for row in left if row.test is not None)
+    page = " ".join((ROOT / "docs/moving-from-typescript.md").read_text(encoding="utf-8").split())
+
+    assert [row.names for row in section.rows if row.ours and row.test is None] == []
+    here = len(section.rows) - len(left)
+    assert f"{here} with a test, and {len(left)} that are not here, each with its reason" in page
+    assert f"{shown} of these reasons with a test" in page
 
 
 def test_what_is_kept_by_hand_is_about_something_declared() -> None:

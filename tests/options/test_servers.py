@@ -32,8 +32,8 @@ def test_tools_become_a_toolbox_of_that_name() -> None:
     options = Options(mcp_servers={"x": form})
     served = tool_servers(options)["x"]
 
-    (server,) = dict(options.mcp_servers).values()
-    assert server == SdkServer("box", (add,), "2.0")
+    stored: Any = options.mcp_servers
+    assert stored == {"x": SdkServer("box", (add,), "2.0")}
     assert isinstance(served, Toolbox)
     assert (served.name, served.version, served.tool_names) == ("box", "2.0", ("add",))
 

@@ -81,9 +81,7 @@ class Parts:
 
     def last_snapshot(self) -> SessionEnded:
         """Return the state in which the session has ended, with its last result."""
-        from steersman._session.snapshot import ended  # noqa: PLC0415 - loaded on first use
-
-        return ended(self.snapshot(), self.prompts.last_result)
+        return SessionEnded.of(self.snapshot(), self.prompts.last_result)
 
 
 _DEFAULT_RESTARTS = Revival()

@@ -62,8 +62,11 @@ class QueryPrompts:
     async def raise_loss(self) -> None:
         """Raise what `run()` raises, if the messages have ended and a prompt was not answered.
 
-        A result that is an error is a message, and is not raised.
+        A result that is an error is a message, and is not raised. If it was the stream that failed,
+        the turns that its failure ended are not the reason.
         """
+        if self._session.cause is None and self._failure is not None:
+            raise self._failure
         for turn in self._turns:
             result = await turn.result()
             if result.result is None:
@@ -71,12 +74,22 @@ class QueryPrompts:
         if not self._are_sent and self._session.cause is not None:
             raise self._session.cause
 
-    def stop(self) -> asyncio.Task[None] | None:
-        """Read no further prompts; returns the task that did, the first time."""
-        feeding, self._feeding = self._feeding, None
-        if feeding is not None and not feeding.done():
-            feeding.cancel()
-        return feeding
+    @property
+    def _failure(self) -> BaseException | None:
+        feeding = self._feeding
+        has_ended = feeding is not None and feeding.done() and not feeding.cancelled()
+        return feeding.exception() if feeding is not None and has_ended else None
+
+    def stop(self) -> None:
+        """Read no further prompts."""
+        if self._feeding is not None:
+            self._feeding.cancel()
+
+    def raise_failure(self) -> None:
+        """Raise, once, why the prompts could not be read or sent: a mistake of the caller."""
+        failure, self._feeding = self._failure, None
+        if failure is not None:
+            raise failure
 
     def forget(self) -> str:
         """Close the session soon, in its loop, if it is open; returns the warning, or nothing.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from steersman import _json
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked, ToolCalled
 from steersman._session.prompt_queue import PromptQueue
 from steersman._session.requests.tasks import RequestTasks
 from steersman._session.status import Status
-from steersman.journal.results import TurnResult
-from steersman.journal.snapshot import SessionEnded, SessionSnapshot
+from steersman.journal.snapshot import SessionSnapshot
 from steersman.journal.state import (
     StateFollower,
     pending_permission,
@@ -19,7 +16,7 @@ from steersman.journal.state import (
 )
 from steersman.permissions import CanUseTool
 
-__all__ = ["ended", "snapshot"]
+__all__ = ["snapshot"]
 
 
 def snapshot(
@@ -32,13 +29,6 @@ def snapshot(
     if tasks is not None:
         _add_open(state, tasks)
     return snapshot_of(state, prompts.totals, session_id=session_id, queued=prompts.queued)
-
-
-def ended(last: SessionSnapshot, result: TurnResult | None) -> SessionEnded:
-    """Return the last snapshot together with the last result."""
-    return SessionEnded(
-        **{each.name: getattr(last, each.name) for each in fields(last)}, result=result
-    )
 
 
 def _add_open(state: StateFollower, tasks: RequestTasks) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from steersman._json import JsonDict, JsonObject
@@ -120,6 +120,11 @@ class SessionEnded(SessionSnapshot):
 
     result: TurnResult | None = None
     """`None` if no turn has settled."""
+
+    @classmethod
+    def of(cls, last: SessionSnapshot, result: TurnResult | None) -> SessionEnded:
+        """Return a snapshot together with a result."""
+        return cls(**{each.name: getattr(last, each.name) for each in fields(last)}, result=result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,9 @@ __all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "to_json"]
 class UnknownMessage(MessageWire, frozen=True, kw_only=True):
     """A message that this release does not know; `raw` has the whole object."""
 
-    type: str = ""
-    subtype: str | None = None
+    # Fields in place of the properties: here the words do not follow from the class.
+    type: str = ""  # pyright: ignore[reportIncompatibleMethodOverride]
+    subtype: str | None = None  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 KnownMessage = (

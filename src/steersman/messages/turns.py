@@ -200,7 +200,7 @@ class Result(MessageWire, frozen=True, kw_only=True, tag="result"):
     `subtype: success` does not mean success: an API failure is a `success` with `is_error`.
     """
 
-    subtype: str = ""
+    subtype: str = ""  # pyright: ignore[reportIncompatibleMethodOverride] - a field
     is_error: bool = False
     session_id: str = ""
     uuid: str | None = None

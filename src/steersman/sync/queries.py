@@ -45,7 +45,7 @@ class Query(Iterator[Message]):
                 message = self._next()
             except BaseException:
                 # An error or ctrl-c: no message follows.
-                self.close()
+                self._close()
                 raise
             if message is not None:
                 return message
@@ -71,12 +71,14 @@ class Query(Iterator[Message]):
 
     def close(self) -> None:
         """Close the session and wait until its CLI has exited."""
+        self._close()
+        self._prompts.raise_failure()
+
+    def _close(self) -> None:
         self._is_closed = True
-        feeding = None if self._portal.thread.is_closed else self._portal.do(self._prompts.stop)
+        # Not waited for: an async tool may block the event loop.
+        self._portal.do_soon(self._prompts.stop)
         self.session.close()
-        if feeding is not None and feeding.done() and not feeding.cancelled():
-            # A prompt that could not be sent is a mistake of the caller, who gets the error here.
-            feeding.result()
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +87,8 @@ class Query(Iterator[Message]):
         self.close()
 
     def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
-        if unclosed := self._prompts.forget():
+        # In a forked process the session belongs to the parent.
+        if not self._portal.thread.is_lost and (unclosed := self._prompts.forget()):
             _warn(unclosed, ResourceWarning, source=self)
 
 

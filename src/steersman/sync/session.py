@@ -70,7 +70,7 @@ class Session:
 
     def __del__(self) -> None:
         # This may run wherever the garbage collector does, also in the loop of the session.
-        if getattr(self, "_closes", False):
+        if getattr(self, "_closes", False) and not self._portal.thread.is_lost:
             close_soon(self._session)
 
     # Start and end
