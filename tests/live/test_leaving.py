@@ -55,7 +55,7 @@ RECEIPTS = "(Bash completed with no output)", "a receipt"
 """What the model is told by a call that has ended."""
 
 
-def until_paid(make: Callable[[str], Step]) -> Script:
+def until_paid(make: Callable[[str], Step], paid: Step | None = None) -> Script:
     """A model that makes its call, each time under another id, until one has ended.
 
     It looks at the whole conversation: the last message may be the one that continues the turn.
@@ -65,7 +65,7 @@ def until_paid(make: Callable[[str], Step]) -> Script:
     def step(request: ModelRequest) -> Step:
         conversation = str(request.body["messages"])
         has_ended = any(each in conversation for each in RECEIPTS)
-        return say("Paid.") if has_ended else make(f"toolu_{next(numbers)}")
+        return (paid or say("Paid.")) if has_ended else make(f"toolu_{next(numbers)}")
 
     return Script(*[step] * 8)
 
