@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from steersman._session.sent_prompts import Checkpoint
     from steersman._session.session import Session
     from steersman._session.shared_memory import limit_journal_memory
-    from steersman._session.turn import Delivery, Turn, TurnSession, When
+    from steersman._session.turn import Delivery, Turn, TurnSession, TurnState, When
     from steersman.journal.results import TurnResult
     from steersman.messages.parsing import Message
     from steersman.options.keywords import OptionWords
@@ -55,7 +55,7 @@ else:
             "_session.mcp_servers": ("McpControls",),
             "_session.session": ("Session",),
             "_session.shared_memory": ("limit_journal_memory",),
-            "_session.turn": ("Delivery", "Turn", "TurnSession", "When"),
+            "_session.turn": ("Delivery", "Turn", "TurnSession", "TurnState", "When"),
         },
         below="steersman",
     )
@@ -74,6 +74,7 @@ __all__ = [
     "Session",
     "Turn",
     "TurnSession",
+    "TurnState",
     "Typed",
     "When",
     "limit_journal_memory",

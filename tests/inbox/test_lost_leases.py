@@ -22,6 +22,7 @@ from steersman.stores.sqlite_asks import sqlite_asks
 from tests.inbox.places import LIMIT, OTHER, TOOL, Session, an_ask
 
 LONG = 60.0
+SUBAGENT = CanUseTool(tool_name="Bash", input={}, tool_use_id="t2", agent_id="a1")
 THIRD = CanUseTool(tool_name="Bash", input={"command": "pwd"}, tool_use_id="t3")
 TURN = StoredTurn("u1", "invoice 7", "pay")
 
@@ -101,10 +102,8 @@ async def test_closing_an_ask_that_was_answered_meanwhile_spends_its_answer(rows
     assert (await rows.use(row.number, "another")).used_mark == "mark"
 
 
-@pytest.mark.parametrize("outcome", ["cancelled", "interrupted", "failed"])
-async def test_the_asks_of_a_turn_that_was_not_completed_are_closed_with_it(
-    rows: AskTable, outcome: str
-) -> None:
+@pytest.mark.parametrize("outcome", ["cancelled", "interrupted", "failed", "completed"])
+async def test_the_asks_of_a_turn_are_closed_with_it(rows: AskTable, outcome: str) -> None:
     await take(rows, "a")
     await rows.work.begin("s1", "a", TURN)
     waiting = await opened(rows, TOOL, "a")
@@ -121,12 +120,17 @@ async def test_the_asks_of_a_turn_that_was_not_completed_are_closed_with_it(
         raise (await rows.find(waiting.ask.id, "s1"))[0].error()
 
 
-@pytest.mark.parametrize(("state", "outcome"), [("parked", "parked"), ("settled", "completed")])
-async def test_the_asks_of_other_turns_stay_open(rows: AskTable, state: str, outcome: str) -> None:
-    """A parked turn waits for them, and one that was completed may have a background subagent."""
+@pytest.mark.parametrize(
+    ("state", "outcome", "payload"),
+    [("parked", "parked", TOOL), ("settled", "completed", SUBAGENT)],
+    ids=["a parked turn waits for it", "a background subagent outlives its turn"],
+)
+async def test_an_ask_that_is_still_needed_stays_open(
+    rows: AskTable, state: str, outcome: str, payload: CanUseTool
+) -> None:
     await take(rows, "a")
     await rows.work.begin("s1", "a", TURN)
-    row = await opened(rows, token="a")
+    row = await opened(rows, payload, "a")
 
     await rows.work.settle("s1", "a", "u1", state, outcome)
 

@@ -55,7 +55,7 @@ RECEIPTS = "(Bash completed with no output)", "a receipt"
 """What the model is told by a call that has ended."""
 
 
-def until_paid(make: Callable[[str], Step]) -> Script:
+def until_paid(make: Callable[[str], Step], paid: Step | None = None) -> Script:
     """A model that makes its call, each time under another id, until one has ended.
 
     It looks at the whole conversation: the last message may be the one that continues the turn.
@@ -65,7 +65,7 @@ def until_paid(make: Callable[[str], Step]) -> Script:
     def step(request: ModelRequest) -> Step:
         conversation = str(request.body["messages"])
         has_ended = any(each in conversation for each in RECEIPTS)
-        return say("Paid.") if has_ended else make(f"toolu_{next(numbers)}")
+        return (paid or say("Paid.")) if has_ended else make(f"toolu_{next(numbers)}")
 
     return Script(*[step] * 8)
 
@@ -360,3 +360,30 @@ async def test_a_call_that_has_ended_beside_one_that_waits_is_not_made_again(
     assert (done.outcome, done.text) == ("completed", "Paid.")
     assert [first.read_text(), second.read_text()] == ["x\n", "x\n"]
     assert len(asked_again) == 1
+
+
+async def test_another_prompt_waits_behind_the_ask_of_a_parked_turn_and_says_so(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+) -> None:
+    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "work.db") as store:
+        agent, _ = scripted(
+            append(sandbox, "toolu_1"),
+            say("Paid."),
+            say("Else."),
+            inbox=store.inbox(),
+            policy=ASK_ALL,
+        )
+        async with agent.open(CUSTOMER) as session:
+            await session.send("pay", key=INVOICE)
+            asked = await next_ask(store.inbox())
+            await session.park()
+        async with agent.open(CUSTOMER) as session:
+            turn = await session.send("something else")
+            await until(lambda: turn.state == "behind_ask")
+            waits_for = session.snapshot().open_asks
+            await allow_all(store.inbox())
+            other = await turn
+            (first,) = [await each for each in await session.take_up()]
+
+    assert (waits_for, turn.state) == ((asked.id,), "completed")
+    assert (other.text, first.text, paid(sandbox)) == ("Else.", "Paid.", "x\n")

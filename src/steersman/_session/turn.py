@@ -11,14 +11,24 @@ from steersman._json import Json
 from steersman._session.readers import FlatReader
 from steersman.control.session import InterruptReceipt
 from steersman.errors import SteersmanError
-from steersman.journal import Entry, Journal, Kind, TurnResult
+from steersman.journal import Entry, Journal, Kind, Outcome, TurnResult
 from steersman.journal.text import TextStream
 from steersman.messages.parsing import Message
 
 if TYPE_CHECKING:
     from steersman.journal.blocks import BlockUpdate
+    from steersman.journal.snapshot import State
 
-__all__ = ["LINES", "Delivery", "SentPrompt", "Turn", "TurnReaders", "TurnSession", "When"]
+__all__ = [
+    "LINES",
+    "Delivery",
+    "SentPrompt",
+    "Turn",
+    "TurnReaders",
+    "TurnSession",
+    "TurnState",
+    "When",
+]
 
 T = TypeVar("T")
 
@@ -27,6 +37,13 @@ When = Literal["later", "next", "now"]
 
 Delivery = Literal["queued", "started", "folded", "completed", "cancelled"]
 """The stage that a prompt has reached; a `folded` prompt became part of a turn in progress."""
+
+TurnState = Literal["queued", "behind_ask", "running"] | Outcome
+"""What a turn does or waits for; its outcome once it has settled.
+
+`behind_ask`: the CLI works on an earlier turn, and that one waits for an answer. It may be a turn
+of an earlier session, which the CLI continues before it reads the prompt.
+"""
 
 LINES = frozenset({Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING})
 """Kinds of entries that are lines of the conversation."""
@@ -41,6 +58,11 @@ class TurnSession(Protocol):
     @property
     def id(self) -> str | None:
         """The session id, if it is known."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """What the session does or waits for."""
         ...
 
     async def interrupt(
@@ -106,6 +128,16 @@ class Turn:
     def delivery(self) -> Delivery:
         """The stage that the prompt has reached."""
         return self._prompt.delivery
+
+    @property
+    def state(self) -> TurnState:
+        """What the turn does or waits for; its outcome once it has settled."""
+        settled = self._prompt.settled_result
+        if settled is not None:
+            return settled.outcome
+        if self._prompt.has_begun:
+            return "running"
+        return "behind_ask" if self.session.state == "waiting_permission" else "queued"
 
     @property
     def is_settled(self) -> bool:
@@ -242,6 +274,11 @@ class SentPrompt:
     def is_settled(self) -> bool:
         """Whether the turn has ended."""
         return self._settled.done()
+
+    @property
+    def settled_result(self) -> TurnResult | None:
+        """The result, if the turn has ended."""
+        return self._settled.result() if self._settled.done() else None
 
     async def begun(self) -> None:
         """Return once the CLI has started to process the prompt, or has finished with it."""

@@ -80,6 +80,9 @@ SPEND = (
 )
 """Uses the answers of the asks that the rest of the statement names."""
 
+OF_SUBAGENT = '%"agent_id":"%'
+"""In the JSON of an ask; within a text of the model, the quotes are escaped."""
+
 # The asks `a` of a conversation `c` are those of its unsettled turns `t`; those of no turn count if
 # they are not older than the turn. An answer that was there when the last owner took the
 # conversation, and that is unused although this owner has parked it, does not count: the model has
@@ -197,8 +200,8 @@ class WorkTable:
     async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
         """Write that a turn is `parked` or `settled`.
 
-        The asks of a turn that was not completed are closed: no request follows, also not with an
-        answer that came meanwhile. Those of a completed one may be a background subagent's.
+        The asks of a settled turn are closed: no request follows, also not with an answer that came
+        meanwhile. Only a background subagent outlives a turn that was completed, with its asks.
         """
         place, name = to_plain(session), to_plain(uuid)
 
@@ -207,8 +210,8 @@ class WorkTable:
             if not await is_owner(run, session, token):
                 return False
             await run(SETTLE, state, to_plain(outcome), token, change, place, name)
-            if state == "settled" and outcome != "completed":
-                await _close_asks(run, place, name, f"the turn was {outcome}", change)
+            if state == "settled":
+                await _close_asks(run, place, name, outcome, change)
             found = await run(f"{TURN} AND uuid = ?", place, name)
             return [each[4:7] for each in found] == [(state, to_plain(outcome), token)]
 
@@ -257,10 +260,12 @@ async def is_owner(run: Run, session: str, token: str) -> bool:
     return bool(await run(OWNED, to_plain(session), token))
 
 
-async def _close_asks(run: Run, session: str, turn: str, reason: str, change: int) -> None:
-    of_turn = "AND session = ? AND turn = ?"
-    await run(f"{CLOSE} {of_turn}", reason, change, change, session, turn)
-    await run(f"{SPEND} {of_turn}", "", change, session, turn)
+async def _close_asks(run: Run, session: str, turn: str, outcome: str, change: int) -> None:
+    ours, values = "AND session = ? AND turn = ?", [session, turn]
+    if outcome == "completed":
+        ours, values = f"{ours} AND ask NOT LIKE ?", [*values, OF_SUBAGENT]
+    await run(f"{CLOSE} {ours}", f"the turn was {outcome}", change, change, *values)
+    await run(f"{SPEND} {ours}", "", change, *values)
 
 
 def _turn(found: Sequence[Any]) -> StoredTurn:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from steersman._portal.portal import Portal
 from steersman._session.session import WAIT_LONGER
-from steersman.agent import Delivery
+from steersman.agent import Delivery, TurnState
 from steersman.agent import Turn as AsyncTurn
 from steersman.control.session import InterruptReceipt
 from steersman.errors import RequestTimeout, SteersmanError, UsageError
@@ -61,6 +61,11 @@ class Turn:
     def delivery(self) -> Delivery:
         """The stage that the prompt has reached."""
         return self._turn.delivery
+
+    @property
+    def state(self) -> TurnState:
+        """What the turn does or waits for; its outcome once it has settled."""
+        return self._turn.state
 
     @property
     def is_settled(self) -> bool:

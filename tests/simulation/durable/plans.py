@@ -31,12 +31,14 @@ class Life:
     """Seconds until the next host begins; below zero, it begins while this one lives."""
     waits: bool = True
     """Whether the next host begins only when this one has ended."""
+    by_tool: bool = False
+    """Whether times count from the begin of a tool, and not from its ask."""
     deed: Deed = ""
     deed_after: float = 0.0
     """Seconds from the ask that it waits for if `by_ask`, else from its begin."""
 
     def __str__(self) -> str:
-        of = "its ask" if self.by_ask else "its begin"
+        of = "its tool" if self.by_tool else "its ask" if self.by_ask else "its begin"
         call = f" {self.call}" if self.leave == "kill at call" else ""
         deed = f", {self.deed} after {self.deed_after:.3f}" if self.deed else ""
         left = f"{self.leave}{call} {self.after:.3f} after {of}"
@@ -146,6 +148,7 @@ def draw_wide(seed: int) -> Plan:
             each,
             deed=dice.choices(tuple(DEEDS), tuple(DEEDS.values()))[0],
             deed_after=dice.choice((0.0, 0.05, 0.3, 1.0, 2.5)) * dice.uniform(0.7, 1.3),
+            by_tool=dice.random() < 0.4,
         )
         for each in plan.lives
     )
@@ -154,4 +157,5 @@ def draw_wide(seed: int) -> Plan:
         lives=lives,
         is_at_once=plan.calls > 1 and dice.random() < 0.5,
         expiring=dice.choice((None, None, None, None, 0, 1)),
+        work=dice.choice((0.0, 0.3, 2.0, 4.0)),
     )

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.simulation.durable.outcome import Outcome
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Life, Plan
 from tests.simulation.durable.world import Process, SimLoop, World
 
-__all__ = ["play"]
+__all__ = ["in_world", "play"]
 
 LEASE, CONVERSATION = 6.0, "customer 7"
 LIMIT = 2000.0
@@ -29,11 +30,17 @@ ENDGAME = 240.0
 
 
 def play(plan: Plan) -> Outcome:
+    """Play a run, and return what came of it."""
     out = Outcome(plan)
+    in_world(plan, out, lambda world: _Player(world, plan, out).play())
+    return out
+
+
+def in_world(plan: Plan, out: Outcome, work: Callable[[World], Awaitable[None]]) -> None:
+    """Run `work` in a world of its own, and read what it has left into `out`."""
     folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
     with tempfile.TemporaryDirectory(dir=folder) as place:
         world = World(Path(place) / "work.db", plan)
-        out.log = world.log
         before = factory.transcript_reader, leases._boot_time
         loop = SimLoop()
         factory.transcript_reader = lambda _env: world.transcript
@@ -43,7 +50,7 @@ def play(plan: Plan) -> Outcome:
         loop.set_exception_handler(lambda _, told: out.complaints.append(str(told)))
         try:
             asyncio.set_event_loop(loop)
-            loop.run_until_complete(_Player(world, plan, out).play())
+            loop.run_until_complete(_in_time(work(world)))
         except Exception as error:  # noqa: BLE001 - whatever it is
             out.failure = out.failure or repr(error)
         finally:
@@ -52,7 +59,11 @@ def play(plan: Plan) -> Outcome:
             _bury(loop)
             loop.close()
             factory.transcript_reader, leases._boot_time = before
-    return out
+
+
+async def _in_time(work: Awaitable[None]) -> None:
+    async with asyncio.timeout(LIMIT):
+        await work
 
 
 def _bury(loop: SimLoop) -> None:
@@ -77,21 +88,18 @@ class _Player:
         self._world, self._plan, self._out = world, plan, out
         self._tasks: list[asyncio.Task[Any]] = []
         self._asked = asyncio.Event()
-        self._is_endgame = False
 
     async def play(self) -> None:
         person = asyncio.ensure_future(self._answer())
         watching = asyncio.ensure_future(self._world.watch_asks())
-        async with asyncio.timeout(LIMIT):
-            for number, life in enumerate(self._plan.lives, 1):
-                living = asyncio.ensure_future(self._live(f"host {number}", life))
-                self._tasks.append(living)
-                if life.waits:
-                    await asyncio.wait([living], timeout=60.0)
-                await asyncio.sleep(life.pause)
-            self._is_endgame = True
-            self._world.note("world", "endgame")
-            await self._finish()
+        for number, life in enumerate(self._plan.lives, 1):
+            living = asyncio.ensure_future(self._live(f"host {number}", life))
+            self._tasks.append(living)
+            if life.waits:
+                await asyncio.wait([living], timeout=60.0)
+            await asyncio.sleep(life.pause)
+        self._world.note("world", "endgame")
+        await self._finish()
         person.cancel()
         watching.cancel()
         for each in self._tasks:
@@ -145,6 +153,7 @@ class _Player:
         host = Process(self._world, name)
         host.dies_at_call = life.call if life.leave == "kill at call" else None
         self._asked.clear()
+        self._world.begun.clear()
         main = asyncio.ensure_future(self._main(host, life))
         leaving = asyncio.ensure_future(self._leave(host, life, main))
         self._tasks += [main, leaving]
@@ -160,8 +169,7 @@ class _Player:
     async def _leave(self, host: Process, life: Life, main: asyncio.Task[None]) -> None:
         if life.leave in ("stays", "park", "aclose", "kill at call"):
             return
-        if life.by_ask:
-            await self._asked.wait()
+        await self._moment(life)
         await asyncio.sleep(life.after)
         match life.leave:
             case "term":
@@ -187,19 +195,24 @@ class _Player:
                 doing = asyncio.ensure_future(self._do(host, life, session, turns))
                 self._tasks.append(doing)
             if life.leave in ("park", "aclose"):
-                if life.by_ask:
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._asked.wait(), 20)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._moment(life), 20)
                 await asyncio.sleep(life.after)
                 world.note(host.name, "leaves by", life.leave)
                 await (session.park() if life.leave == "park" else session.aclose())
             for turn in turns:
                 await self._settled(host, turn)
 
+    async def _moment(self, life: Life) -> None:
+        """Return at the moment from which the times of this host count."""
+        if life.by_tool:
+            await self._world.begun.wait()
+        elif life.by_ask:
+            await self._asked.wait()
+
     async def _do(self, host: Process, life: Life, session: Any, turns: list[Any]) -> None:
         """Do what this host does beside its turn; a session may have ended meanwhile."""
-        if life.by_ask:
-            await self._asked.wait()
+        await self._moment(life)
         await asyncio.sleep(life.deed_after)
         if host.is_dead:
             return

@@ -80,6 +80,8 @@ class World:
     plan: Plan
     log: list[Event] = field(default_factory=list[Event])
     cli: ScriptedCLI = field(init=False)
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a tool begins."""
 
     def __post_init__(self) -> None:
         self.dice = random.Random(-self.plan.seed)
@@ -116,6 +118,7 @@ class World:
         host, command = HOST.get(), str(given["command"])
         name = host.name if host else "?"
         self.note(name, "tool begins", command)
+        self.begun.set()
         if not self._count("SELECT 1 FROM steersman_turns WHERE state <> 'settled'"):
             self.note(name, "settled row", command)
         try:

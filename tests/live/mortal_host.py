@@ -1,0 +1,90 @@
+"""A host that leaves when it is told to, and is killed at one call of its store: a program.
+
+`python -m tests.live.mortal_host JSON`. It counts the calls of its store from the moment when it
+begins to leave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from steersman import Agent
+from steersman.options import Park
+from steersman.permissions import Policy
+from steersman.stores import SqliteStore, sqlite_asks
+from tests.live.durable import CUSTOMER, INVOICE
+
+__all__ = ["GO", "LEASE"]
+
+GO = "leave now"
+"""The file that tells the host to leave."""
+LEASE = 1.0
+
+
+class Mortal(sqlite_asks._SqliteAsks):
+    """A database at one of whose calls the process is killed, before or after it."""
+
+    left: float = float("inf")
+    """How many ends of calls are left; each call has two."""
+
+    async def read(self, work: Callable[..., Awaitable[Any]]) -> Any:
+        self._end()
+        found = await super().read(work)
+        self._end()
+        return found
+
+    async def write(self, work: Callable[..., Awaitable[Any]], *, is_vital: bool) -> Any:
+        self._end()
+        found = await super().write(work, is_vital=is_vital)
+        self._end()
+        return found
+
+    @staticmethod
+    def _end() -> None:
+        Mortal.left -= 1
+        if Mortal.left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def until_told(folder: Path) -> None:
+    """Return when the host shall leave."""
+    while not (folder / GO).exists():  # noqa: ASYNC110 - another process makes the file
+        await asyncio.sleep(0.01)
+
+
+async def main(given: dict[str, Any]) -> None:
+    """Send the prompt, and leave as the test says."""
+    leave, dies_at, folder = given.pop("leave"), given.pop("dies_at"), Path(given.pop("folder"))
+    policy = Policy(otherwise="ask") if given.pop("is_exact") else None
+    mine = asyncio.current_task()
+    assert mine is not None
+
+    def leaves() -> None:
+        Mortal.left = float("inf") if dies_at is None else dies_at
+
+    def terminated() -> None:
+        leaves()
+        mine.cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated)
+    async with SqliteStore(given.pop("store")) as store:
+        agent = Agent(inbox=store.inbox(), park=Park(lease=LEASE), policy=policy, **given)
+        async with agent.open(CUSTOMER) as session:
+            await session.send("pay", key=INVOICE)
+            await until_told(folder)
+            leaves()
+            await (session.park() if leave == "park" else session.aclose())
+
+
+if __name__ == "__main__":
+    sqlite_asks._SqliteAsks = Mortal  # type: ignore[misc]
+    with suppress(asyncio.CancelledError):
+        asyncio.run(main(json.loads(sys.argv[1])))
