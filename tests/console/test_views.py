@@ -169,6 +169,55 @@ async def test_a_lost_server_is_shown_and_what_was_sent_meanwhile_arrives_once(
         await context.close()
 
 
+async def test_a_server_that_has_other_entries_than_the_page_is_shown_as_it_is(
+    browser: Browser, tmp_path: Path
+) -> None:
+    page: Page
+    journal_of(tmp_path, SESSION, [exchange(number) for number in range(4)])
+    async with serving(browser, scripted_agent(), journals=tmp_path) as served:
+        context = await browser.new_context()
+        page = await context.new_page()
+        await page.goto(served.bridge.link(served.url))
+        await page.goto(f"{served.url}/{opened(SESSION)}")
+        await expect(page.get_by_role("log")).to_contain_text("Text 3 of it.")
+        port = served.port
+    # The last entries could not be stored, and the next session has given their numbers again.
+    others = [exchange(number) for number in (0, 1, 12, 13, 14, 15)]
+    for record in others[2:]:
+        record["at"] = 1_790_000_100.5
+    journal_of(tmp_path, SESSION, others)
+
+    async with serving(browser, scripted_agent(), journals=tmp_path, port=port) as served:
+        log = page.get_by_role("log")
+        for number in (0, 1, 12, 13, 14, 15):
+            await expect(log).to_contain_text(f"Text {number} of it.")
+        await expect(log).not_to_contain_text("Text 3 of it.")
+        await context.close()
+
+
+async def test_entries_that_cannot_be_read_any_more_are_counted(
+    browser: Browser, tmp_path: Path
+) -> None:
+    page: Page
+    journal_of(tmp_path, SESSION, [exchange(number) for number in range(4)])
+    async with serving(browser, scripted_agent(), journals=tmp_path) as served:
+        context = await browser.new_context()
+        page = await context.new_page()
+        await page.goto(served.bridge.link(served.url))
+        await page.goto(f"{served.url}/{opened(SESSION)}")
+        await expect(page.get_by_role("log")).to_contain_text("Text 3 of it.")
+        port = served.port
+    journal_of(tmp_path, SESSION, [exchange(number) for number in range(8)])
+    path = tmp_path / f"{SESSION}.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:5] + lines[7:]))
+
+    async with serving(browser, scripted_agent(), journals=tmp_path, port=port) as served:
+        await expect(page.get_by_role("log")).to_contain_text("Text 7 of it.")
+        await expect(page.locator(".banner")).to_contain_text("2 journal entries cannot be read")
+        await context.close()
+
+
 async def test_axe_finds_nothing_serious_in_any_view(browser: Browser, tmp_path: Path) -> None:
     held = await hold("subagent_forward_text")
     agent = scripted_agent(

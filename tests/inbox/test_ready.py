@@ -12,7 +12,9 @@ import pytest
 from steersman.permissions import Allow, Ask
 from steersman.ports import Conversation, DurableWork, StoredTurn
 from steersman.stores import PostgresStore, SqliteStore
+from steersman.stores.postgres_asks import Looks, postgres_asks
 from tests.inbox.places import LIMIT, OTHER, Place, Session, an_ask, in_postgres, in_sqlite
+from tests.postgres import PostgresServer
 
 LONG, SHORT = 60.0, 0.05
 TURN = StoredTurn("u1", "invoice 7", "pay")
@@ -261,3 +263,33 @@ async def test_many_are_yielded_each_once(place: Place, watcher: Watcher) -> Non
 
     assert sorted(each.session for each in found) == sorted(f"s{n}" for n in range(45))
     assert all(each.turns == (TURN,) for each in found)
+
+
+@pytest.mark.process
+async def test_a_change_whose_notification_was_missed_is_seen_soon(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    rows = postgres_asks(postgres_url, 5.0, 2, Looks(early=0.02, late=LIMIT))
+    await rows.last_change()
+    seen = asyncio.Event()
+    async with asyncio.timeout(LIMIT):
+        listening = asyncio.Task(rows.signal(seen.set))
+        try:
+            await seen.wait()
+            schema = postgres_url.rpartition("%3D")[2]
+            for _ in range(3):
+                seen.clear()
+                # Nobody is notified of this.
+                postgres_server.run(f"UPDATE {schema}.steersman_ask_changes SET last = last + 1")
+                await seen.wait()
+            postgres_server.restart()
+            seen.clear()
+            await seen.wait()
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+            await rows.aclose()
+
+
+async def test_what_is_looked_at_without_a_notification_is_looked_at_every_five_seconds() -> None:
+    assert Looks().early <= 5.0 <= Looks().until

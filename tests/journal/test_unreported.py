@@ -10,7 +10,7 @@ from steersman.messages.usage import Usage
 
 def assistant(name: str, used: int, wrote: int, **fields: object) -> bytes:
     usage = {"input_tokens": used, "output_tokens": wrote, "cache_read_input_tokens": 5}
-    body = {"id": name, "model": "m", "content": [], "stop_reason": None, "usage": usage}
+    body: JsonDict = {"id": name, "model": "m", "content": [], "stop_reason": None, "usage": usage}
     return dumps({"type": "assistant", "message": body, **fields})
 
 

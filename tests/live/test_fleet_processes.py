@@ -230,6 +230,46 @@ async def test_postgres_is_away_for_three_seconds_and_nothing_is_lost_or_doubled
     assert Counter(payer.lines()) == Counter(keys)
 
 
+async def test_two_workers_need_six_connections_each_and_no_more(
+    scripted: MakeScripted,
+    sandbox: CliSandbox,
+    postgres_server: PostgresServer,
+    postgres_url: str,
+    tmp_path: Path,
+) -> None:
+    payer = Payer(sandbox.project / "paid")
+    agent, _model = scripted(payer, allowed_tools=["Bash"])
+    schema = postgres_url.rpartition("%3D")[2]
+    # The server refuses the thirteenth connection of this user.
+    postgres_server.run(
+        f"CREATE ROLE few LOGIN CONNECTION LIMIT 12; GRANT ALL ON SCHEMA {schema} TO few;"
+        " GRANT CREATE ON DATABASE postgres TO few"
+    )
+    stage = Stage(tmp_path, postgres_url.replace("tester@", "few@"), agent)
+    keys = [f"k{number}" for number in range(6)]
+
+    def connections() -> int:
+        asked = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'few'"
+        return int(postgres_server.run(asked))
+
+    try:
+        async with asyncio.timeout(LIMIT), Workers(stage) as workers:
+            await workers.start(2)
+            idle = connections()
+            async with client_of(postgres_url) as client:
+                jobs = [await client.send(f"c-{key}", f"pay {key}", key=key) for key in keys]
+                texts = await settled(*jobs)
+            most = connections()
+            await workers.end()
+    finally:
+        postgres_server.run("REASSIGN OWNED BY few TO tester; DROP OWNED BY few; DROP ROLE few")
+
+    assert texts == [f"paid {key}" for key in keys]
+    assert Counter(payer.lines()) == Counter(keys)
+    assert idle <= 10
+    assert most <= 12
+
+
 @pytest.mark.soak_only
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

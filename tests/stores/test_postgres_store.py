@@ -328,3 +328,28 @@ async def test_a_forked_process_leaves_the_connections_of_its_parent(postgres_ur
         assert os.waitstatus_to_exitcode(status) == 0
         wanted = [*batch_of("parent", 1), *batch_of("child", 1), *batch_of("parent", 2)]
         assert await store.load(KEY) == wanted
+
+
+@pytest.mark.parametrize("connections", [1, 0, -1, True, 2.5, "4"])
+def test_connections_are_a_number_of_two_or_more(connections: Any) -> None:
+    with pytest.raises(UsageError, match="connections"):
+        PostgresStore("postgresql://u@h/d", connections=connections)
+
+
+async def test_a_store_has_no_more_connections_than_it_may(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    url = f"{postgres_url}&application_name=counted"
+    async with PostgresStore(url, connections=2) as store:
+        watching = asyncio.Task(anext(store.ready()))
+        inbox = store.inbox()
+        await asyncio.gather(
+            *(store.append(KEY, batch_of("a", number)) for number in range(8)),
+            *(inbox.list() for _ in range(8)),
+        )
+        asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'counted'"
+        count = int(postgres_server.run(asked))
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+    assert count == 3

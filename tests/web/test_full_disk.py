@@ -38,7 +38,9 @@ async def test_viewers_go_on_with_new_numbers_when_there_is_room_again(
     disk: tuple[Path, FullDisk],  # noqa: F811 - the fixture
 ) -> None:
     folder, full = disk
-    bridge = Bridge(scripted_agent(say("one"), say("two"), say("three")), journals=folder)
+    bridge = Bridge(
+        scripted_agent(say("one"), say("two"), say("two again"), say("three")), journals=folder
+    )
     async with serving(bridge) as served, served.client() as client:
         session = (await client.begin("first")).session.id
         followed = client.follow(session)
@@ -48,6 +50,10 @@ async def test_viewers_go_on_with_new_numbers_when_there_is_room_again(
             await client.send(session, "second")
             seen += await until_settled(followed)
             during = await client.session(session)
+            await inside(bridge)._conversations.find(session).close()
+            await client.send(session, "second again")
+            seen += await until_settled(followed)
+            again = await client.session(session)
         await inside(bridge)._conversations.find(session).close()
         await client.send(session, "third")
         rest = await until_settled(followed)
@@ -60,7 +66,7 @@ async def test_viewers_go_on_with_new_numbers_when_there_is_room_again(
         await late.aclose()
 
     assert numbers(seen + rest) == [*range(1, len(seen + rest) + 1)]
-    assert (during.is_stored, after.is_stored) == (False, True)
+    assert (during.is_stored, again.is_stored, after.is_stored) == (False, False, True)
     assert first.seq > stored[-1]
 
 

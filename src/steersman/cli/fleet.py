@@ -84,8 +84,15 @@ def command() -> None:
     show_default=True,
     help="Turns that run longer after SIGTERM are parked.",
 )
+@click.option(
+    "--connections",
+    type=click.IntRange(6),
+    default=6,
+    show_default=True,
+    help="Connections to PostgreSQL, at most.",
+)
 @click.option("--create", is_flag=True, help="Make the SQLite file if it is not there.")
-def worker(
+def worker(  # noqa: PLR0913 - each is an option
     *,
     store: str,
     agents: tuple[str, ...],
@@ -93,13 +100,14 @@ def worker(
     lease: float,
     park_after: float,
     drain_timeout: float,
+    connections: int,
     create: bool,
 ) -> int:
     """Run jobs until SIGTERM or `steersman fleet drain`."""
     from steersman.fleet._dbos.places import place_at  # noqa: PLC0415 - slow to import
     from steersman.fleet.worker import Worker  # noqa: PLC0415 - as above
 
-    place = place_at(store, create=create)
+    place = place_at(store, create=create, connections=connections)
     loaded = _agents(agents)
     logging.basicConfig(format="steersman: %(message)s", level=logging.WARNING)
 

@@ -43,7 +43,8 @@ class JournalTable:
                 added = await run(f"{ADD}{rows}{end}", *values)
                 count = len(added) if returns_rows else (await run("SELECT changes()"))[0][0]
                 if count < len(some):
-                    known = dict(await run(RANGE, place, some[0][0], some[-1][0]))
+                    found = await run(RANGE, place, some[0][0], some[-1][0])
+                    known: dict[int, str] = dict(found)
                     left_out += sum(known.get(seq) != text for seq, text in some)
             return left_out
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PostgresStore"]
 
+FEWEST_CONNECTIONS = 2
 MOST_SENT = 16 << 20
 """Bytes of entries in one statement."""
 
@@ -84,10 +85,14 @@ class PostgresStore:
     `url` is `postgresql://user:password@host:port/database`; it is never shown. The tables are
     created at the first use. `timeout` is how long each operation may take. Errors are
     `StoreError`, and then nothing was stored.
+
+    It has up to `connections` to the server for asks, leases, turns and journals, one of which
+    listens, and one less for the entries of sessions, in each event loop. They stay open.
     """
 
-    def __init__(self, url: str, *, timeout: float = 30.0) -> None:
+    def __init__(self, url: str, *, timeout: float = 30.0, connections: int = 4) -> None:
         check_timeout(timeout)
+        _check_connections(connections)
         try:
             from steersman.stores.postgres_connections import Connections  # noqa: PLC0415 - an extra
         except ImportError as error:
@@ -97,9 +102,9 @@ class PostgresStore:
                 "with the extra `postgres`",
                 hint="pip install steersman[postgres]",
             ) from None
-        self._connections = Connections(url, timeout)
+        self._connections = Connections(url, timeout, connections - 1)
         self._is_migrated = False
-        self._make_asks = lambda: _asks(url, timeout)
+        self._make_asks = lambda: _asks(url, timeout, connections)
         self._asks: AskKeeper | None = None
 
     def __repr__(self) -> str:
@@ -292,10 +297,16 @@ class PostgresStore:
             self._is_migrated = True
 
 
-def _asks(url: str, timeout: float) -> AskTable:
+def _check_connections(given: object) -> None:
+    if isinstance(given, bool) or not isinstance(given, int) or given < FEWEST_CONNECTIONS:
+        allowed = f"a number, {FEWEST_CONNECTIONS} or more: one of them listens"
+        raise UsageError("connections", given, allowed)
+
+
+def _asks(url: str, timeout: float, connections: int) -> AskTable:
     from steersman.stores.postgres_asks import postgres_asks  # noqa: PLC0415 - an extra
 
-    return postgres_asks(url, timeout)
+    return postgres_asks(url, timeout, connections)
 
 
 class _Written(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
@@ -28,15 +29,27 @@ COUNT = "UPDATE steersman_ask_changes SET last = last + 1"
 COUNTED = "SELECT last, pg_notify('steersman_asks', '') FROM steersman_ask_changes"
 FIRST_RETRY, LAST_RETRY = 0.05, 1.0
 """Seconds until a lost connection is made again."""
-LOOKS = 30.0
-"""Seconds after which the table is looked at even if no notification came."""
 DOUBT = (0.1, 0.5)
 """Seconds after which a write is made again whose confirmation was lost."""
 
 
-def postgres_asks(url: str, timeout: float) -> AskTable:
-    """Return the asks in the database at `url`."""
-    return AskTable(_PostgresAsks(Connections(url, timeout)))
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """When the table is looked at although no notification came: it may have been missed."""
+
+    early: float = 5.0
+    """Seconds between two looks after a connection was made."""
+    until: float = 60.0
+    """For how many seconds that is early."""
+    late: float = 30.0
+
+
+def postgres_asks(
+    url: str, timeout: float, connections: int, looks: Looks | None = None
+) -> AskTable:
+    """Return the asks in the database at `url`; one of the `connections` listens."""
+    made = Connections(url, timeout, connections - 1)
+    return AskTable(_PostgresAsks(made, looks or Looks()))
 
 
 class _PostgresAsks:
@@ -44,8 +57,9 @@ class _PostgresAsks:
 
     returns_rows = True
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, looks: Looks) -> None:
         self._connections = connections
+        self._looks = looks
         self._is_migrated = False
 
     async def read(self, work: Callable[[Run], Awaitable[T]]) -> T:
@@ -97,12 +111,33 @@ class _PostgresAsks:
                     retry = FIRST_RETRY
                     # What came before the connection was made, or while it was lost.
                     changed()
-                    while True:
-                        await _notified(connection, changed)
+                    await self._listen(connection, changed)
             except (psycopg.Error, StoreError, OSError):
                 changed()
                 await asyncio.sleep(retry)
                 retry = min(2 * retry, LAST_RETRY)
+
+    async def _listen(self, connection: Connection, changed: Callable[[], None]) -> None:
+        """Call `changed` after each notification, and now and then without one, until it fails."""
+        clock, looks = asyncio.get_running_loop().time, self._looks
+        early_until = clock() + looks.until
+        while True:
+            wait = looks.early if clock() < early_until else looks.late
+            async for _ in connection.notifies(timeout=wait, stop_after=1):
+                break
+            else:
+                # Silence: a connection can be dead without an error.
+                await self._check_alive(connection)
+            changed()
+
+    async def _check_alive(self, connection: Connection) -> None:
+        try:
+            async with asyncio.timeout(self._connections.timeout):
+                await connection.execute("SELECT 1")
+        except TimeoutError:
+            # Not by the driver's own way, which waits for the server.
+            connection.pgconn.finish()
+            raise StoreError(f"{self._connections.name} does not answer") from None
 
     async def aclose(self) -> None:
         await self._connections.close()
@@ -111,15 +146,6 @@ class _PostgresAsks:
         if not self._is_migrated:
             await migrate(connection, self._connections.name)
             self._is_migrated = True
-
-
-async def _notified(connection: Connection, changed: Callable[[], None]) -> None:
-    async for _ in connection.notifies(timeout=LOOKS, stop_after=1):
-        changed()
-        return
-    # Silence: a connection can be dead without an error.
-    await connection.execute("SELECT 1")
-    changed()
 
 
 def _runner(connection: Connection, *, begins: bool = False) -> Run:

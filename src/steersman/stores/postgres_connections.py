@@ -25,8 +25,6 @@ T = TypeVar("T")
 Connection = AsyncConnection[tuple[Any, ...]]
 Work = Callable[[Connection], Awaitable[T]]
 
-MOST_CONNECTIONS = 4
-"""Connections of one event loop."""
 CONNECT_TIMEOUT = 10
 CLOSING = 1.0
 """Seconds that a connection which was cut off has to notice it."""
@@ -40,17 +38,21 @@ _lost: list[Connection] = []
 class _Pool:
     """The connections of one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         self.idle: list[Connection] = []
-        self.room = asyncio.Semaphore(MOST_CONNECTIONS)
+        self.room = asyncio.Semaphore(most)
 
 
 class Connections:
-    """Runs work on a connection, and takes another one if that was lost before the work began."""
+    """Runs work on a connection, and takes another one if that was lost before the work began.
 
-    def __init__(self, url: str, timeout: float) -> None:
+    An event loop has `most` of them at once.
+    """
+
+    def __init__(self, url: str, timeout: float, most: int) -> None:
         self._url = url
-        self._timeout = timeout
+        self.timeout = timeout
+        self._most = most
         self._pid = os.getpid()
         self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = (
             weakref.WeakKeyDictionary()
@@ -68,11 +70,11 @@ class Connections:
             raise StoreError(f"{self.name} is closed")
         failed: StoreError
         try:
-            async with asyncio.timeout(self._timeout), self._pool().room:
+            async with asyncio.timeout(self.timeout), self._pool().room:
                 return await self._try(work)
         except TimeoutError:
             failed = StoreError(
-                f"{self.name} did not answer within {self._timeout:g} s",
+                f"{self.name} did not answer within {self.timeout:g} s",
                 hint="check the server and its locks, or raise timeout=",
             )
         except psycopg.Error as error:
@@ -134,7 +136,7 @@ class Connections:
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:
-            pool = self._pools[loop] = _Pool()
+            pool = self._pools[loop] = _Pool(self._most)
         return pool
 
     def _in_words(self, error: psycopg.Error) -> StoreError:

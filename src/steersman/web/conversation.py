@@ -166,8 +166,9 @@ class Conversation:
         if isinstance(self._inbox, KeepsWork) and park.after is None and math.isfinite(self._idle):
             # The next session continues the turn, so no CLI need wait for an answer.
             words["park"] = replace(park, after=self._idle)
-        opened = await self.agent.open(self.id, **words)
+        # Before it opens: its first entry may be one that cannot be stored.
         self._is_stored = True
+        opened = await self.agent.open(self.id, **words)
         self.save()
         return opened
 

@@ -31,6 +31,7 @@ from steersman.fleet.ports import JobEvent, JobRow, JobSpec, JobState, conversat
 
 if TYPE_CHECKING:
     from dbos import DBOSClient, WorkflowStatus
+    from sqlalchemy import Engine as SqlEngine
 
 __all__ = ["DbosJobs"]
 
@@ -39,8 +40,9 @@ Listed: TypeAlias = "list[WorkflowStatus]"
 
 FIRST_LOOK, LAST_LOOK, SLOWER = 0.02, 0.5, 1.3
 """Seconds between two looks at a job that is waited for."""
-POOL = 4
-"""Connections to PostgreSQL."""
+THREADS = 4
+IDLE_IN_TRANSACTION = "60s"
+"""After that PostgreSQL ends a connection with an open transaction, as of a stopped process."""
 
 
 class DbosJobs:
@@ -49,15 +51,26 @@ class DbosJobs:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._client: DBOSClient | None = None
+        self._pool: SqlEngine | None = None
         # DBOS replaces the threads of the event loop, and closes them with its own.
-        self._threads = ThreadPoolExecutor(POOL, thread_name_prefix="steersman-fleet")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="steersman-fleet")
 
     async def aclose(self) -> None:
         """Close the connections. May be called again."""
         client, self._client = self._client, None
         if client is not None:
             await self.in_thread(client.destroy)
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await self.in_thread(pool.dispose)
         self._threads.shutdown(wait=False)
+
+    @property
+    def pool(self) -> SqlEngine | None:
+        """The connections to PostgreSQL, which all parts of the engine share; None for a file."""
+        if self._pool is None and self._place.path is None:
+            self._pool = _pool(self._place)
+        return self._pool
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Run `work` in a thread."""
@@ -170,7 +183,7 @@ class DbosJobs:
     def _do(self, work: Callable[[DBOSClient], T]) -> T:
         with errors_translated(self._place.name):
             if self._client is None:
-                self._client = _client(self._place)
+                self._client = _client(self._place, self.pool)
             return work(self._client)
 
 
@@ -178,13 +191,34 @@ MOST_NAMED = 100
 """For more jobs than these the open segments of all are read."""
 
 
-def _client(place: Place) -> DBOSClient:
+def _pool(place: Place) -> SqlEngine:
+    import sqlalchemy  # noqa: PLC0415 - loaded with the engine
+
+    url = sqlalchemy.make_url(place.database).set(drivername="postgresql+psycopg")
+    made = sqlalchemy.create_engine(
+        url,
+        pool_size=place.engine_connections,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={"application_name": APPLICATION, "connect_timeout": 10},
+    )
+
+    @sqlalchemy.event.listens_for(made, "connect")
+    def _(connection: Any, _record: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION}'")
+        connection.commit()
+
+    return made
+
+
+def _client(place: Place, pool: SqlEngine | None) -> DBOSClient:
     dbos = load()
     made: DBOSClient = dbos.DBOSClient(
         system_database_url=place.database,
         dbos_system_schema=place.schema,
         serializer=dbos.DBOSPortableJSONSerializer(),
-        system_database_pool_size=POOL,
+        system_database_engine=pool,
         application_name=APPLICATION,
         retry_connection_errors=False,
     )

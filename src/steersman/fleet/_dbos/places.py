@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,13 @@ __all__ = ["FORMS", "Place", "place_at"]
 
 SQLITE = "sqlite://"
 POSTGRES = ("postgresql://", "postgres://")
+CONNECTIONS = 6
+OF_STORE = 3
+"""Connections of the store: one listens, one is for asks and leases, and one for conversations."""
+LISTENERS = 1
+"""Connections that the engine takes out of its pool for good, to listen."""
+FEWEST = OF_STORE + LISTENERS + 2
+"""The engine needs two more: one keeps a transaction open."""
 FORMS = "sqlite:///absolute/path, or postgresql://user@host/database"
 
 
@@ -29,6 +36,8 @@ class Place:
     url: str
     schema: str | None
     """The schema of the engine's own tables in PostgreSQL."""
+    connections: int = CONNECTIONS
+    """How many connections to PostgreSQL a process has at most."""
 
     def __repr__(self) -> str:
         return f"Place({self.name!r})"
@@ -41,19 +50,30 @@ class Place:
     def store(self) -> SqliteStore | PostgresStore:
         """Return the store of the asks, leases and journals in the same database."""
         from steersman.stores import PostgresStore, SqliteStore  # noqa: PLC0415 - slow to import
+        from steersman.stores.postgres import FEWEST_CONNECTIONS  # noqa: PLC0415 - as above
 
-        return PostgresStore(self.url) if self.path is None else SqliteStore(self.path)
+        if self.path is not None:
+            return SqliteStore(self.path)
+        return PostgresStore(self.url, connections=FEWEST_CONNECTIONS)
+
+    @property
+    def engine_connections(self) -> int:
+        """How many connections the engine has in its pool."""
+        return self.connections - OF_STORE - LISTENERS
 
 
-def place_at(url: str, *, create: bool = False) -> Place:
+def place_at(url: str, *, create: bool = False, connections: int = CONNECTIONS) -> Place:
     """Return the place of a URL. Raises `UsageError` if there can be none.
 
     A SQLite file must exist, unless `create` is set: a misspelled path would be an empty queue.
+    `connections` is how many a process has to PostgreSQL at most.
     """
+    if isinstance(connections, bool) or not isinstance(connections, int) or connections < FEWEST:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("connections", connections, f"a number, {FEWEST} or more")
     if not isinstance(url, str) or not url.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("store", url, FORMS)
     if url.startswith(POSTGRES):
-        return _postgres(url)
+        return replace(_postgres(url), connections=connections)
     if not url.startswith(SQLITE):
         raise UsageError("store", "another form", FORMS)
     path = Path(url.removeprefix(SQLITE))

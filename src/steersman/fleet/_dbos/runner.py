@@ -152,7 +152,7 @@ class Runner:
                 "executor_id": self.worker,
                 "serializer": dbos.DBOSPortableJSONSerializer(),
                 "log_level": "ERROR",
-                "sys_db_pool_size": 8,
+                "system_database_engine": self._jobs.pool,
                 "max_executor_threads": 16,
                 "notification_listener_polling_interval_sec": self.rhythm.signals,
                 "scheduler_polling_interval_sec": 3600.0,
