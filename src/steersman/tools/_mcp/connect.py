@@ -73,7 +73,7 @@ class RemoteLimits:
     A server that was restarted in the meantime refuses the ping, and the request fails.
     """
     call: float = 3600.0
-    """How long a request of a session may take. It is cancelled then, and the model gets an error."""
+    """How long a request of a session may take; then it is cancelled, and ends as an error."""
     result: int = 10_000_000
     """How many bytes a response may have, as JSON. For a longer one the model gets an error."""
 
