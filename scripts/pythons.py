@@ -3,7 +3,8 @@
     python scripts/pythons.py tests/...          on every Python that is here or that uv can bring
     python scripts/pythons.py --one tests/...    on the newest one that is here
 
-A Python that is not here is named, and is no failure. Each has an environment in `.venv/pythons`.
+A Python that is not here is named in the last line, and in the file that `STEERSMAN_NOT_RUN` names;
+it is no failure. Each has an environment in `.venv/pythons`.
 """
 
 from __future__ import annotations
@@ -41,29 +42,37 @@ def main(arguments: Sequence[str]) -> int:
     tests = [each for each in arguments if each != "--one"]
     if "--one" in arguments:
         here = [version for version in reversed(VERSIONS) if find(version)][:1]
-        if not here:
-            say(f"no Python of {', '.join(VERSIONS)} is here: nothing was run")
+        missing = [] if here else list(VERSIONS)
     else:
-        here = list(VERSIONS)
-    failed = [version for version in here if not run(version, tests, may_fetch=len(here) > 1)]
+        here = [version for version in VERSIONS if find(version) or fetch(version)]
+        missing = [version for version in VERSIONS if version not in here]
+    failed = [version for version in here if not run(version, tests)]
+    if missing:
+        report_not_run(missing)
     if failed:
         say(f"FAILED on Python {', '.join(failed)}")
     return 1 if failed else 0
 
 
-def run(version: str, tests: Sequence[str], *, may_fetch: bool) -> bool:
-    """Run the tests on one Python; returns whether they passed, or there is no such Python."""
-    program = find(version) or (fetch(version) if may_fetch else None)
-    if program is None:
-        say(f"Python {version} is not here, and uv could not bring it: not run")
-        return True
-    python = prepare(version, program)
+def run(version: str, tests: Sequence[str]) -> bool:
+    """Run the tests on one Python, which is here; returns whether they passed."""
+    program = find(version)
+    python = None if program is None else prepare(version, program)
     if python is None:
         say(f"Python {version}: the packages could not be installed")
         return False
     passed = [pytest(version, python, "", tests)]
     passed += [pytest(version, python, loop, IN_LOOPS) for loop in LOOPS]
     return all(passed)
+
+
+def report_not_run(versions: Sequence[str]) -> None:
+    """Name the Pythons that are not here."""
+    words = f"not run, because it is not here: Python {', '.join(versions)}"
+    say(words)
+    if place := os.environ.get("STEERSMAN_NOT_RUN"):
+        with Path(place).open("a", encoding="utf-8") as file:
+            file.write(f"{words}\n")
 
 
 def pytest(version: str, python: str, loop: str, tests: Sequence[str]) -> bool:

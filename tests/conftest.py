@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
@@ -36,6 +37,11 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+
+# Started in the background of a script or by `nohup`, where SIGINT is ignored, all programs that
+# tests start would ignore it, too. What is handled here is reset for them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 VARIATIONS = Path(__file__).with_name("variations.txt")
 

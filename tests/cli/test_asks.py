@@ -171,3 +171,29 @@ def test_changes_are_printed_as_they_happen_until_the_watcher_is_interrupted(sto
     assert answered["answer"]["message"] == "no"
     assert status == 130
     assert answer_of(store, TOOL) == (Deny("no"), "ann")
+
+
+@pytest.mark.process
+def test_a_watcher_that_ctrl_c_does_not_reach_writes_how_to_end_it(store: Path) -> None:
+    leave_open(store, TOOL)
+    # As a shell starts what `nohup` or `&` in a script runs.
+    words = f"trap '' INT; exec {sys.executable} -m steersman.cli asks watch --json"
+    environment = {**os.environ, "STEERSMAN_STORE": str(store)}
+
+    with subprocess.Popen(
+        ["/bin/sh", "-c", words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as watching:
+        assert watching.stdout is not None
+        opened = json.loads(watching.stdout.readline())
+        watching.send_signal(signal.SIGINT)
+        watching.terminate()
+        _, warned = watching.communicate(timeout=10)
+
+    assert opened["id"] == "q1"
+    assert warned.startswith("steersman: ctrl-c is ignored here, as by nohup")
+    assert f"end this with `kill {watching.pid}`" in warned
+    assert watching.returncode == -signal.SIGTERM

@@ -55,6 +55,21 @@ async def test_a_worker_is_alive_as_long_as_it_renews_its_lease(
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_what_fails_in_a_worker_is_seen_until_it_renews_its_lease_without_it(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    async with rows(kind, request, tmp_path) as (fleet,):
+        await fleet.join(WorkerRow("a", "m", 7, 4), 60.0)
+        stored: list[tuple[str, ...]] = []
+        for faults in (["look: the disk\nis full", "signals: away"], []):
+            await fleet.renew("a", 60.0, faults)
+            (row,) = await fleet.workers()
+            stored.append(row.faults)
+
+    assert stored == [("look: the disk is full", "signals: away"), ()]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_three_workers_with_doubled_calls_never_spend_more_than_the_budget(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

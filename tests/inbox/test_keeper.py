@@ -48,3 +48,36 @@ async def test_a_listener_has_closed_its_connection_before_the_thread_ends(tmp_p
         await keeper.aclose()
 
     assert ended == [True]
+
+
+class FailsOnce:
+    """The rows of a file, where the first look for changes meets a defect."""
+
+    def __init__(self, rows: AskTable) -> None:
+        self._rows = rows
+        self._has_failed = False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._rows, name)
+
+    async def last_change(self) -> int:
+        if not self._has_failed:
+            self._has_failed = True
+            raise RuntimeError("a defect")
+        return await self._rows.last_change()
+
+
+async def test_the_thread_outlives_a_defect_and_says_so_meanwhile(tmp_path: Path) -> None:
+    rows = FailsOnce(sqlite_asks(tmp_path / "asks.db", 5.0))
+    keeper = AskKeeper(lambda: rows)  # type: ignore[arg-type,return-value]  # the rest by `__getattr__`
+    loop, seen = asyncio.get_running_loop(), asyncio.Event()
+
+    async with asyncio.timeout(LIMIT):
+        keeper.observe(lambda: loop.call_soon_threadsafe(seen.set))
+        await seen.wait()
+        faults = keeper.faults
+        found = await StoredInbox(keeper).list()
+        await keeper.aclose()
+
+    assert faults == {"the thread of asks": "RuntimeError: a defect"}
+    assert found == []

@@ -103,7 +103,7 @@ async def test_a_turn_that_waits_for_a_person_gives_its_slot_away_and_goes_on_la
 async def test_a_refusal_of_the_api_in_one_session_holds_the_turns_of_all(
     scripted: MakeScripted,
 ) -> None:
-    agent, model = scripted(Script(when("q1", fail(429, retry_after=1), answer, answer, answer)))
+    agent, model = scripted(Script(when("q1", fail(429, retry_after=3), answer, answer, answer)))
     governor = Governor(memory_free=0, quiet=0.1)
 
     async with asyncio.timeout(LIMIT), Fleet(agent, slots=2, governor=governor) as fleet:

@@ -432,9 +432,9 @@ def test_what_cannot_be_meant_is_refused(given: dict[str, Any], argument: str) -
     assert caught.value.argument == argument
 
 
-@pytest.mark.parametrize("name", ["connect", "ping_every", "retry_pause"])
+@pytest.mark.parametrize("name", ["call", "connect", "ping_every", "result", "retry_pause"])
 @pytest.mark.parametrize("value", [-1, "5", None, True])
-def test_a_limit_is_a_time(name: str, value: Any) -> None:
+def test_a_limit_is_a_number_above_nothing(name: str, value: Any) -> None:
     with pytest.raises(UsageError, match=rf"limits\.{name}: got "):
         RemoteLimits(**{name: value})
 
@@ -496,3 +496,76 @@ async def test_a_server_that_writes_only_noise_is_named_after_the_limit() -> Non
         with pytest.raises(McpNotReady, match=r"did not answer within 0\.5 s"):
             async with tools:
                 pass
+
+
+ODD = """
+import json, os, sys
+sys.path.insert(0, os.environ["WHERE"])
+import tiny
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    result = tiny.answer(message["method"], message.get("params") or {})
+    if message["method"] == "tools/call":
+        arguments = message["params"]["arguments"]
+        if arguments["a"] == 0:
+            continue
+        sys.stdout.buffer.write(b"\\xff\\xfe of a log" + bytes([10]))
+        sys.stdout.buffer.flush()
+        result["content"][0]["text"] += "x" * arguments["b"]
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+def odd(**limits: Any) -> RemoteTools:
+    """A server that writes what is no UTF-8, `b` letters more, and no answer if `a` is 0."""
+    env = {"WHERE": str(Path(tiny.__file__).parent)}
+    config = {"command": sys.executable, "args": ["-c", ODD], "env": env}
+    return RemoteTools(config, limits=RemoteLimits(**limits))
+
+
+async def test_a_line_that_is_no_utf_8_takes_no_answer_away() -> None:
+    async with asyncio.timeout(PATIENCE), Host(odd()) as host:
+        await host.initialize()
+        found = [await host.call("add", a=1, b=1) for _ in range(2)]
+
+    assert [each["result"]["content"][0]["text"] for each in found] == ["2x"] * 2
+
+
+async def test_a_result_of_many_megabytes_arrives_and_one_over_the_limit_is_an_error_at_once() -> (
+    None
+):
+    size = 20_000_000
+    async with asyncio.timeout(PATIENCE), Host(odd(result=size + 1000)) as host:
+        await host.initialize()
+        whole = await host.call("add", a=1, b=size)
+        refused = await host.call("add", a=1, b=size + 2000)
+        after = await host.call("add", a=1, b=0)
+
+    assert len(whole["result"]["content"][0]["text"]) > size
+    assert f"the limit is {size + 1000}" in refused["error"]["message"]
+    assert after["result"]["content"] == text("1")
+
+
+async def test_a_result_over_the_limit_is_an_error_over_http_too() -> None:
+    with remote_config("http") as config:
+        tools = RemoteTools(config, limits=RemoteLimits(result=300))
+        async with asyncio.timeout(PATIENCE), Host(tools) as host:
+            await host.initialize()
+            found = await host.call("greet", name="x" * 400)
+
+    assert "and the limit is 300" in found["error"]["message"]
+
+
+async def test_a_call_without_an_answer_ends_at_its_limit_and_the_next_one_is_answered() -> None:
+    async with asyncio.timeout(PATIENCE), Host(odd(call=0.2)) as host:
+        await host.initialize()
+        late = await host.call("add", a=0, b=0)
+        after = await host.call("add", a=1, b=0)
+
+    assert (
+        "did not answer within 0.2 s; whether the call ran is not known"
+        in (late["error"]["message"])
+    )
+    assert after["result"]["content"] == text("1")

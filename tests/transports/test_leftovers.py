@@ -207,22 +207,28 @@ def test_only_processes_of_trees_whose_host_has_ended_are_orphans() -> None:
 
 @pytest.mark.process
 def test_a_process_does_not_end_the_tree_that_it_is_part_of() -> None:
-    _, started, machine, rest = new_tree_name().split("-")
-    tree = f"{ended_pid()}-{started}-{machine}-{rest}"
-    code = "from steersman.transports.leftovers import end_orphans; end_orphans()"
-    other = sleeper(tree)
-    try:
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={TREE: tree, "PYTHONPATH": os.pathsep.join(sys.path)},
-            check=True,
-            timeout=60,
-        )
+    # Of a machine of its own: any other host on this one would end orphans of this one.
+    _, started, _, rest = new_tree_name().split("-")
+    machine = rest[:16]
+    tree, others = (f"{ended_pid()}-{started}-{machine}-{each}" for each in (rest, rest[::-1]))
+    code = "import sys; from steersman.transports.leftovers import end_orphans;"
+    code += "print(end_orphans(sys.argv[1]))"
+    with sleeper(tree) as mine, sleeper(others) as orphan:
+        try:
+            ended = subprocess.run(
+                [sys.executable, "-c", code, machine],
+                env={TREE: tree, "PYTHONPATH": os.pathsep.join(sys.path)},
+                check=True,
+                timeout=60,
+                capture_output=True,
+            )
 
-        assert other.poll() is None
-    finally:
-        other.kill()
-        other.wait()
+            assert mine.poll() is None
+            assert orphan.wait(5) == -signal.SIGKILL
+            assert ended.stdout == b"1\n"
+        finally:
+            mine.kill()
+            orphan.kill()
 
 
 @pytest.mark.process

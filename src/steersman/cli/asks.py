@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from steersman._terminal import one_line
 from steersman.cli.ask_text import as_json, as_line, as_page, change_as_json, change_as_line
 from steersman.cli.commands import Commands
+from steersman.cli.output import warn_if_ctrl_c_is_ignored
 from steersman.errors import AskError, StoreError, UsageError
 from steersman.permissions import Allow, Deny
 from steersman.permissions.json_form import answer_from_json
@@ -148,6 +149,7 @@ def _given(ask: Ask, chosen: argparse.Namespace) -> object:
 
 
 async def _watch(inbox: StoredInbox, chosen: argparse.Namespace) -> None:
+    warn_if_ctrl_c_is_ignored()
     async with aclosing(inbox.watch()) as changes:
         async for change in changes:
             print(change_as_json(change) if chosen.json else change_as_line(change), flush=True)

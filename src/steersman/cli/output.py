@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from typing import TextIO
 
 from steersman._terminal import printable
 
-__all__ = ["complain", "fill_descriptors", "has_colour", "make_encodable", "stop_writing"]
+__all__ = [
+    "complain",
+    "fill_descriptors",
+    "has_colour",
+    "make_encodable",
+    "stop_writing",
+    "warn_if_ctrl_c_is_ignored",
+]
 
 
 def complain(error: object) -> None:
     """Write an error to stderr, each control character as an escape."""
     print(printable(f"steersman: {error}"), file=sys.stderr)
+
+
+def warn_if_ctrl_c_is_ignored() -> None:
+    """Write to stderr how to end a command that runs until ctrl-c, if that does not reach it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        complain(
+            "ctrl-c is ignored here, as by nohup and in the background of a script:"
+            f" end this with `kill {os.getpid()}`"
+        )
 
 
 def has_colour(out: TextIO, environ: Mapping[str, str] = os.environ) -> bool:

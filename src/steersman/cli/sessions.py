@@ -14,7 +14,7 @@ import click
 from steersman._terminal import one_line, printable
 from steersman.cli.asks import open_store
 from steersman.cli.commands import SUMMARIES
-from steersman.cli.output import complain
+from steersman.cli.output import complain, warn_if_ctrl_c_is_ignored
 from steersman.cli.page import Page, console_for
 from steersman.cli.session_text import (
     as_rows,
@@ -165,6 +165,7 @@ def search(sessions: Sessions, *, text: tuple[str, ...], limit: int, is_json: bo
 def tail(sessions: Sessions, *, session: str, last: int, is_json: bool) -> int:
     """Show the last messages of a conversation, and further ones until you press Ctrl-C."""
     found = find_session(sessions, session)
+    warn_if_ctrl_c_is_ignored()
     with suppress(KeyboardInterrupt):
         asyncio.run(_tail(sessions, found, last, is_json=is_json))
         return COMPLETED

@@ -5,13 +5,14 @@ One connection serves every session. The CLI learns neither the address nor the 
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Self, cast
 
-from steersman._json import Json, is_object
+from steersman._json import Json, dumps, is_object
 from steersman.errors import Described, McpNotReady, UsageError
 from steersman.journal.redaction import Redactor
 from steersman.options import checks
@@ -226,10 +227,22 @@ class RemoteTools:
         if token is not None:
             params = {**params, "_meta": {**meta, "progressToken": request_id}}
         self._open[request_id] = _OpenRequest(caller, token)
+        limits = self._limits
         try:
-            return await remote.request(jsonrpc_request(request_id, method, params))
+            async with asyncio.timeout(limits.call):
+                response = await remote.request(jsonrpc_request(request_id, method, params))
+        except TimeoutError:
+            what = f"the MCP server {caller.server!r} did not answer within {limits.call:g} s"
+            raise JsonRpcError(
+                INTERNAL_ERROR, f"{what}; whether the call ran is not known"
+            ) from None
         finally:
             del self._open[request_id]
+        size = len(dumps(response))
+        if size > limits.result:
+            what = f"the answer of the MCP server {caller.server!r} has {size} bytes"
+            raise JsonRpcError(INTERNAL_ERROR, f"{what}, and the limit is {limits.result}")
+        return response
 
     # --- The connection
 

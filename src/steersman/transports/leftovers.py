@@ -15,6 +15,7 @@ import os
 import re
 import stat
 import time
+from functools import partial
 from pathlib import Path
 
 from steersman import _process
@@ -75,30 +76,33 @@ def end_orphans_once() -> None:
         end_orphans()
 
 
-def end_orphans() -> int:
+def end_orphans(machine: str | None = None) -> int:
     """Kill the processes of trees whose hosts no longer run; return how many. Only on Linux.
 
-    The tree that this process itself is part of is left alone.
+    The tree that this process itself is part of is left alone. `machine` is the name that trees of
+    this machine have; under another one, a test can have trees that no other host here ends.
     """
-    if _machine() == UNKNOWN:
+    machine = machine or _machine()
+    if machine == UNKNOWN:
         return 0
-    return kernel.kill_with(_is_orphan, KILL_PATIENCE)
+    return kernel.kill_with(partial(_is_orphan, machine), KILL_PATIENCE)
 
 
-def _is_orphan(variables: list[bytes]) -> bool:
+def _is_orphan(here: str, variables: list[bytes]) -> bool:
     for entry in variables:
         found = _TREE.fullmatch(entry)
         if found is not None:
             pid, started, machine = (part.decode() for part in found.groups())
             is_own = entry == f"{TREE}={os.environ.get(TREE)}".encode()
-            is_known = started != UNKNOWN and machine == _machine()
+            is_known = started != UNKNOWN and machine == here
             return is_known and not is_own and _process.has_ended(int(pid), started)
     return False
 
 
 def count_orphans() -> int:
     """Return how many processes `end_orphans` would kill. Only on Linux."""
-    return 0 if _machine() == UNKNOWN else kernel.count_with(_is_orphan)
+    machine = _machine()
+    return 0 if machine == UNKNOWN else kernel.count_with(partial(_is_orphan, machine))
 
 
 def count_left(place: str) -> int:

@@ -28,7 +28,6 @@ from steersman.tools._mcp.package import (
     Streams,
     open_http,
     open_sse,
-    open_stdio,
 )
 from steersman.tools._mcp.peer import (
     ConnectionLost,
@@ -38,6 +37,7 @@ from steersman.tools._mcp.peer import (
     reason_of,
 )
 from steersman.tools._mcp.server_requests import CAPABILITIES
+from steersman.tools._mcp.stdio import open_stdio
 
 __all__ = [
     "NotProcessed",
@@ -61,7 +61,7 @@ SESSION_REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteLimits:
-    """Timeouts of a `RemoteTools`, in seconds."""
+    """Limits of a `RemoteTools`: timeouts in seconds, and a size in bytes."""
 
     connect: float = 30.0
     """How long connecting, `initialize` and listing the tools may take together."""
@@ -72,11 +72,17 @@ class RemoteLimits:
 
     A server that was restarted in the meantime refuses the ping, and the request fails.
     """
+    call: float = 3600.0
+    """How long a request of a session may take; then it is cancelled, and ends as an error."""
+    result: int = 10_000_000
+    """How many bytes a response may have, as JSON. For a longer one the model gets an error."""
 
     def __post_init__(self) -> None:
         checks.positive("limits.connect", self.connect)
         checks.not_negative("limits.retry_pause", self.retry_pause)
         checks.positive("limits.ping_every", self.ping_every)
+        checks.positive("limits.call", self.call)
+        checks.count("limits.result", self.result)
 
 
 class NotProcessed(ConnectionLost):
@@ -87,13 +93,17 @@ class RemoteConnection:
     """An initialized connection: the server's `initialize` result and its tools."""
 
     def __init__(
-        self, config: JsonObject, on_notification: OnNotification, on_request: OnRequest
+        self,
+        config: JsonObject,
+        on_notification: OnNotification,
+        on_request: OnRequest,
+        limits: RemoteLimits,
     ) -> None:
         self._diagnostics = _Diagnostics()
         # A process or an SSE stream that ends is noticed without pings.
         self._needs_pings = config.get("type") == "http"
         self.peer = McpConnection(
-            lambda: _open_streams(config, self._diagnostics),
+            lambda: _open_streams(config, self._diagnostics, limits.result),
             on_notification,
             on_request,
             may_be_noise=config.get("type", "stdio") == "stdio",
@@ -202,7 +212,7 @@ async def connect(
 ) -> RemoteConnection:
     """Connect and initialize. Raises `McpNotReady` after everything was closed again."""
     timeout = limits.connect
-    remote = RemoteConnection(config, on_notification, on_request)
+    remote = RemoteConnection(config, on_notification, on_request, limits)
     try:
         async with asyncio.timeout(timeout):
             await remote.initialize()
@@ -348,17 +358,19 @@ def _request_id(request: HttpRequest) -> object:
 
 
 def _open_streams(
-    config: JsonObject, diagnostics: _Diagnostics
+    config: JsonObject, diagnostics: _Diagnostics, longest: int
 ) -> AbstractAsyncContextManager[Streams]:
     kind = config.get("type", "stdio")
     if kind == "stdio":
-        return _open_process(config, diagnostics)
+        return _open_process(config, diagnostics, longest)
     return (open_http if kind == "http" else open_sse)(config, diagnostics.on_response)
 
 
 @asynccontextmanager
-async def _open_process(config: JsonObject, diagnostics: _Diagnostics) -> AsyncGenerator[Streams]:
-    async with _keep_stderr(diagnostics) as stderr, open_stdio(config, stderr) as streams:
+async def _open_process(
+    config: JsonObject, diagnostics: _Diagnostics, longest: int
+) -> AsyncGenerator[Streams]:
+    async with _keep_stderr(diagnostics) as stderr, open_stdio(config, stderr, longest) as streams:
         yield streams
 
 

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
-from typing import IO, Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias, cast
 
 from steersman._json import Json, JsonDict, JsonObject
 from steersman.errors import Described, UsageError
@@ -26,10 +26,11 @@ __all__ = [
     "as_message",
     "as_plain",
     "bad_inputs",
+    "default_environment",
     "memory_streams",
+    "message_of",
     "open_http",
     "open_sse",
-    "open_stdio",
     "require_mcp",
     "run_server",
 ]
@@ -135,6 +136,11 @@ def as_message(plain: JsonObject, version: str = "") -> object:
     return module.SessionMessage(message)
 
 
+def message_of(line: str) -> object:
+    """Return the package's message in a line of JSON. Raises `ValueError` if there is none."""
+    return import_module("mcp.shared.message").SessionMessage(_adapter().validate_json(line))
+
+
 def as_plain(message: object) -> JsonDict:
     """Return a message of the package as a plain JSON-RPC mapping."""
     model = cast("_SessionMessage", message).message
@@ -181,12 +187,10 @@ async def run_server(server: LowLevelServer, streams: Streams) -> None:
 # --- Servers elsewhere -----------------------------------------------------------------------
 
 
-def open_stdio(config: JsonObject, stderr: IO[str]) -> OpenStreams:
-    """Run a server as a process and connect to its stdin and stdout."""
-    stdio = import_module("mcp.client.stdio")
-    wanted = {name: config[name] for name in ("command", "args", "env", "cwd") if name in config}
-    opened = stdio.stdio_client(stdio.StdioServerParameters(**wanted), errlog=stderr)
-    return cast("OpenStreams", opened)
+def default_environment() -> dict[str, str]:
+    """Return the variables that a server gets beside its own, as the package chooses them."""
+    found: dict[str, str] = import_module("mcp.client.stdio").get_default_environment()
+    return found
 
 
 @asynccontextmanager
