@@ -41,7 +41,7 @@ def shown(line: str) -> str:
         ('git "a\\b\\"c\\$"', 'git a\\b"c$="a\\b\\"c\\$"'),
         ("git $x ${y} $?", "git ~$x ~${y} ~$?"),
         ('git "$x"', 'git ~$x="$x"'),
-        ("git $'a\\n'", "?git ~a\\n=$'a\\n' ?"),
+        ("git $'a\\x62'", "?git ab=$'a\\x62' ?"),
         ("git a # b", "?git a ?"),
         ("git a#b", "git a#b"),
         ("git #c\nrm", "?git / ?rm ?"),
@@ -124,7 +124,7 @@ def test_a_line_with_too_many_tokens_is_not_read_to_its_end() -> None:
     [
         ("a b", ["a", "b"]),
         ("a/b c", ["b", "c"]),
-        ("-xrm", ["-xrm", "rm"]),
+        ("-xrm", ["-xrm", "m", "rm"]),
         ("--rm", ["--rm"]),
         ("'r'm", ["m", "r", "rm"]),
         ("r\\\nm", ["m", "r", "rm"]),
