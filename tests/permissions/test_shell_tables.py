@@ -130,7 +130,7 @@ def test_a_line_with_too_many_tokens_is_not_read_to_its_end() -> None:
         ("r\\\nm", ["m", "r", "rm"]),
         ("a\\nb", ["a", "anb", "b", "nb"]),
         ("a\\tb", ["a", "atb", "b", "tb"]),
-        ("-x", ["", "-x"]),
+        ("-x", ["-x"]),
         ("a=b:c", ["a", "b", "c"]),
     ],
 )
