@@ -293,6 +293,12 @@ FILE_COMMANDS = (
     ),
 )
 
+NOT_COVERED = (
+    "for p in ${PATH%%:*}/to*h; do cp $p t; done; PATH=. t M",
+    "printf 'to%s M' uch > s; bash s",
+    "printf 'to%s M' uch > s; BASH_ENV=s bash -c :",
+)
+"""Lines that start `touch` beside a denial of it. The page about permissions names their kinds."""
 FILE_PATHS = (
     *("conf/keys", "conf/../conf/keys", "./conf//keys", "CONF/keys", "link", "dir/keys"),
     *("/proc/self/cwd/conf/keys", "/proc/self/cwd/dir/keys", "here/conf/keys"),

@@ -39,6 +39,20 @@ def test_no_option_before_the_subcommand_hides_it(guard: Any) -> None:
     assert [line for line in PUSHES if runs(policy, line)] == []
 
 
+def test_the_policy_of_the_page_asks_about_a_push_in_every_spelling() -> None:
+    """Aliases and plumbing too: only what the closed list allows runs unasked."""
+    page = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text()
+    made = page[page.index("policy = Policy(") : page.index("agent = Agent(policy=policy")]
+    names: dict[str, Any] = {"Policy": Policy, "allow": allow, "ask": ask, "deny": deny}
+    exec(made, names)
+    others = ("git config alias.p push; git p", "git send-pack o", "git p", "git commit; git p")
+
+    assert [line for line in (*PUSHES, *others) if runs(names["policy"], line)] == []
+    assert names["policy"].check() == []
+    assert runs(names["policy"], "git status")
+    assert runs(names["policy"], "git commit -m push")
+
+
 def test_the_record_is_of_the_spellings_and_has_many_that_the_cli_stops() -> None:
     stopped = SEEN["spellings"]
 
