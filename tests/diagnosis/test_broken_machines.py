@@ -27,11 +27,13 @@ from steersman.diagnosis.checks.login import LOGIN
 from steersman.diagnosis.checks.mcp import MCP
 from steersman.diagnosis.checks.nesting import NESTING
 from steersman.diagnosis.checks.network import NETWORK
+from steersman.diagnosis.checks.policy import POLICY
 from steersman.diagnosis.checks.protocol import PROTOCOL
 from steersman.diagnosis.checks.release import release
 from steersman.diagnosis.checks.settings import SETTINGS
 from steersman.hooks import Hooks, SessionStart
 from steersman.options import Options
+from steersman.permissions import Policy, allow, deny
 from steersman.transports.leftovers import PREFIX, new_private_path
 from tests.transports.test_leftovers import left_behind
 
@@ -119,6 +121,13 @@ BROKEN = {
         "warn",
         prepare=write(".claude/settings.json", json.dumps({"apiKeyHelper": f"echo {SECRET}"})),
     ),
+    "a denial beside an approval of every command": Broken(
+        (POLICY,),
+        "deny Bash(touch *) is a fence, not a wall, beside allow Bash",
+        "walls are a closed list",
+        "warn",
+        options={"policy": Policy(deny("Bash(touch *)"), allow("Bash"))},
+    ),
     "a key with a newline": Broken(
         (LOGIN,),
         "ANTHROPIC_API_KEY begins or ends with a space or a newline",
@@ -203,7 +212,11 @@ BROKEN = {
 def placed(value: Any, home: Path) -> Any:
     if isinstance(value, str):
         return value.replace("{home}", str(home))
-    return {key: placed(each, home) for key, each in value.items()} if value else value
+    return (
+        {key: placed(each, home) for key, each in value.items()}
+        if isinstance(value, dict)
+        else value
+    )
 
 
 async def diagnosed(broken: Broken, home: Path) -> Diagnosis:

@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 from steersman import Hooks
-from steersman.hooks import PreToolUse, modify
+from steersman.hooks import PreToolUse, block_paths, modify
 from steersman.hooks import allow as let_run
 from steersman.options import Revival
 from steersman.permissions import Allow
@@ -415,6 +415,64 @@ async def test_an_approver_cannot_change_the_input_into_a_denied_one(
         await (await session.send("go"))
 
     assert files_in(sandbox) == set()
+
+
+async def test_an_approver_that_changes_its_input_in_place_is_decided_about_again(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    def approve(_name: str, given: dict[str, Any], _context: object) -> Allow:
+        given["command"] = given["command"].replace("asked", "bad")
+        return Allow()
+
+    agent, _ = scripted(touch("asked"), say("done"), policy=POLICY, can_use_tool=approve)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await (await session.send("go"))
+
+    assert files_in(sandbox) == set()
+
+
+# What is read without a call
+
+
+@pytest.mark.parametrize("guard", ["policy", "block_paths"])
+async def test_a_file_that_a_prompt_names_is_read_without_a_hook_but_not_past_a_denial(
+    scripted: MakeScripted, sandbox: CliSandbox, guard: str
+) -> None:
+    """The page says so of both. If this fails, look again."""
+    (sandbox.project / ".env").write_text("SECRET_OF_THE_FILE")
+    hooks = Hooks()
+    hooks.on(PreToolUse)(block_paths(".env"))
+    options = {"hooks": hooks} if guard == "block_paths" else {"policy": Policy(deny("Read(.env)"))}
+    agent, model = scripted(say("done"), verbatim_prompts=False, **options)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await (await session.send("look at @.env"))
+
+    is_read = "SECRET_OF_THE_FILE" in json.dumps(model.asked[0].body)
+    assert is_read is (guard == "block_paths")
+
+
+async def test_the_text_of_a_skill_is_read_through_a_link_without_a_rule_about_files(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    """The page says so. If this fails, look again."""
+    (sandbox.project / ".env").write_text("---\ndescription: x\n---\nSECRET_OF_THE_FILE\n")
+    folder = sandbox.project / ".claude" / "skills" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").symlink_to("../../../.env")
+    agent, model = scripted(
+        call("Skill", skill="mine", id_="t_skill"),
+        say("done"),
+        policy=Policy(deny("Read(.env)"), allow("Skill")),
+        skills=["mine"],
+        setting_sources=["project"],
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await (await session.send("go"))
+
+    assert "SECRET_OF_THE_FILE" in json.dumps(model.asked[-1].body)
 
 
 # Agents

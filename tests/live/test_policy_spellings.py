@@ -1,4 +1,4 @@
-"""Spellings of one call on the stock CLI: what its own rules stop, ours stop too.
+"""Every recorded attack on the stock CLI: what its own rules stop, ours stop too.
 
 A few run in the suite, all of them in `make soak`. With `STEERSMAN_RECORD=1` as well, what the CLI
 stopped is written to tests/samples/stopped_commands.json, which the tests without a CLI use.
@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +19,20 @@ import pytest
 from steersman import Policy
 from steersman.permissions import allow, ask, deny
 from steersman.testing.sandbox import CliSandbox, find_stock_cli
-from steersman.testing.script import call, calls, say
+from steersman.testing.script import Script, call, calls, say
 from steersman_conformance.scenes.names import AGENTS, SKILLS
 from tests.live.staging import LIMIT, MakeScripted
 from tests.live.test_policy_shell import Asked
-from tests.permissions.spellings import FILE_COMMANDS, SPELLINGS
+from tests.permissions.spellings import ATTACKS, Call
+from tests.permissions.test_spellings import NOT_KNOWN
 
 IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
 SAMPLE = Path(__file__).parents[1] / "samples" / "stopped_commands.json"
-SHOWN = None if IS_SOAK else 9
-"""Every ninth is enough for the suite."""
-
-FILES_IN_SUITE = (
-    *(
-        "cd conf && cat keys",
-        "pushd conf && cat keys",
-        "git -C conf diff --no-index /dev/null keys",
-    ),
-    *("cat link", "cat dir/keys", "cd dir && cat keys", "x=conf/keys; cat $x", "cat conf/k*"),
-)
+STEP = 1 if IS_SOAK else 9
+"""Every ninth of the commands is enough for the suite."""
+MOST_IN_SUITE = 20
+RECORDED = {"Bash(mkfifo *)": "spellings", "Read(conf/keys)": "files"}
+"""Where the sample has what the CLI stopped."""
 
 pytestmark = [pytest.mark.live, pytest.mark.soak, pytest.mark.timeout(400 if IS_SOAK else 120)]
 
@@ -48,31 +44,40 @@ def prepare(project: Path) -> None:
     (project / "f").write_text("x\n")
     (project / "link").symlink_to("conf/keys")
     (project / "dir").symlink_to("conf")
+    (project / "here").symlink_to("/proc/self/cwd")
+    folder = project / ".claude" / "skills" / "deploy"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: Ship It\ndescription: a skill\n---\nDo it.\n")
+    subprocess.run(["git", "init", "-q", project], check=True, timeout=60)
 
 
-async def stopped(scripted: MakeScripted, tried: tuple[str, ...], **options: Any) -> list[str]:
-    """Return the lines that were denied, or asked about, in order."""
+async def stopped(
+    scripted: MakeScripted, tried: Sequence[Call], **options: Any
+) -> list[dict[str, Any]]:
+    """Return the inputs of the calls that were denied, or asked about, in order."""
     asked = Asked()
-    made = (
-        call("Bash", {"command": line, "timeout": 1500}, id_=f"t{n}")
-        for n, line in enumerate(tried)
-    )
-    agent, _ = scripted(
-        calls(*made),
-        say("done"),
+    made = (call(tool, given, id_=f"t{n}") for n, (tool, given) in enumerate(tried))
+    agent, model = scripted(
+        Script(calls(*made), say("done")),
         can_use_tool=asked,
         permission_mode="default",
-        allowed_tools=["Bash"],
+        allowed_tools=["Bash", "Read", "Skill", "Agent", "WebFetch"],
+        skills="all",
+        setting_sources=["project"],
         **options,
     )
     async with asyncio.timeout(10 * LIMIT):
         result = await agent.run("go")
     refused = {each["tool_use_id"] for each in result.permission_denials} | asked.ids
-    return [line for number, line in enumerate(tried) if f"t{number}" in refused]
+    # The CLI refuses a skill and an agent by its own rules in the result alone.
+    found = {name: text for each in model.asked for name, text in each.tool_results.items()}
+    refused |= {name for name, text in found.items() if "permission rule" in text}
+    return [given for number, (_, given) in enumerate(tried) if f"t{number}" in refused]
 
 
-def record(kind: str, rule: str, by: str, lines: list[str]) -> None:
-    if IS_SOAK and os.environ.get("STEERSMAN_RECORD"):
+def record(rule: str, by: str, lines: list[str]) -> None:
+    kind = RECORDED.get(rule)
+    if kind and IS_SOAK and os.environ.get("STEERSMAN_RECORD"):
         seen = json.loads(SAMPLE.read_bytes())
         shown = subprocess.run(
             [find_stock_cli(), "--version"], capture_output=True, text=True, timeout=60, check=True
@@ -83,11 +88,12 @@ def record(kind: str, rule: str, by: str, lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize("by", ["deny", "ask"] if IS_SOAK else ["deny"])
-async def test_no_spelling_runs_that_the_rule_of_the_cli_stops(
-    scripted: MakeScripted, sandbox: CliSandbox, by: str
+@pytest.mark.parametrize("rule", ATTACKS)
+async def test_no_attack_runs_that_the_rule_of_the_cli_stops(
+    scripted: MakeScripted, sandbox: CliSandbox, rule: str, by: str
 ) -> None:
     prepare(sandbox.project)
-    rule, tried = "Bash(mkfifo *)", SPELLINGS[:: SHOWN or 1]
+    tried = ATTACKS[rule][:: STEP if len(ATTACKS[rule]) > MOST_IN_SUITE else 1]
     options: dict[str, dict[str, Any]] = {
         "deny": {"disallowed_tools": [rule]},
         "ask": {"settings": {"permissions": {"ask": [rule]}}},
@@ -101,37 +107,19 @@ async def test_no_spelling_runs_that_the_rule_of_the_cli_stops(
     policy = Policy((deny if by == "deny" else ask)(rule, agents="main"))
     by_us = await stopped(scripted, tried, policy=policy)
 
-    assert by_us == list(tried)
+    let = [given for _, given in tried if given not in by_us]
+    assert [given for given in let if given in by_cli] == []
+    assert [given for given in let if given.get("command") not in NOT_KNOWN] == []
     assert not (sandbox.project / "M").exists()
-    assert len(by_cli) > len(tried) / 3
-    record("spellings", rule, by, by_cli)
-
-
-async def test_no_command_reads_a_file_that_the_rule_of_the_cli_denies(
-    scripted: MakeScripted, sandbox: CliSandbox
-) -> None:
-    prepare(sandbox.project)
-    rule = "Read(conf/keys)"
-    tried = FILE_COMMANDS if IS_SOAK else FILES_IN_SUITE
-
-    by_us = await stopped(scripted, tried, policy=Policy(deny(rule, agents="main")))
-
-    seen = set(json.loads(SAMPLE.read_bytes())["files"]["stopped by deny"])
-    if IS_SOAK:
-        by_cli = await stopped(scripted, tried, disallowed_tools=[rule])
-        record("files", rule, "deny", by_cli)
-        seen = set(by_cli)
-    assert seen & set(tried) - set(by_us) == set()
-    assert IS_SOAK or by_us == list(tried)
+    assert by_cli or rule == "Agent(Explore)"
+    record(rule, by, [str(given.get("command")) for given in by_cli if "command" in given])
 
 
 @pytest.mark.parametrize("kind", ["ask", "deny when"])
 async def test_no_spelling_of_a_skill_or_an_agent_runs_unasked(
     scripted: MakeScripted, sandbox: CliSandbox, kind: str
 ) -> None:
-    folder = sandbox.project / ".claude" / "skills" / "deploy"
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text("---\nname: Ship It\ndescription: a skill\n---\nDo it.\n")
+    prepare(sandbox.project)
     rules = ("Skill(deploy)", "Agent(Explore)", "Agent(general-purpose)")
     guard = ask(*rules) if kind == "ask" else deny(*rules, when=bool)
     skills = [name for name, runs in SKILLS.items() if runs]

@@ -17,7 +17,10 @@ from pathlib import Path
 import pytest
 
 NAMES = ("git", "rm", "touch", "mk")
-REAL = ("bash", "env", "nice", "nohup", "setsid", "sh", "timeout", "xargs")
+REAL = (
+    *("awk", "bash", "cat", "cp", "env", "find", "flock", "nice", "nohup", "sed", "setsid", "sh"),
+    *("timeout", "xargs"),
+)
 """Programs that start others. They are not recorded."""
 ARGUMENTS = (
     *(
@@ -197,6 +200,84 @@ FORMS = (
         ". ./s",
     ),
 )
+STATEMENTS = (
+    # `@@` is a statement, `@` is a command.
+    *(
+        "@",
+        "@",
+        "@",
+        "@; @",
+        "@ && @",
+        "false || @",
+        "@ | @",
+        "@ |& @",
+        "! @",
+        "@ & wait",
+        "time @",
+    ),
+    *("{ @@; }", "(@@)", "if @@; then @@; fi", "if false; then :; elif @@; then @@; else @@; fi"),
+    *("while @@; do @@; break; done", "until @@; do break; done", "if :\nthen\n@@\nfi"),
+    *("for i in a b; do @@; done", "for i do @@; done", "for i\ndo @@; done", "for i; do @@; done"),
+    *("for i in a; { @@; }", "for i { @@; }", "for do do @@; done", "for in in in; do @@; done"),
+    *("for ((i=0;i<1;i++)); do @@; done", "for ((i=0;i<1;i++)) { @@; }", "for i do\n@@\ndone"),
+    *("select i in a; do @@; break; done <<< 1", "select i do @@; break; done <<< 1"),
+    *("case a in a) @@;; esac", "case a in (a|b) @@;; esac", "case a in\na)\n@@\n;;\nesac"),
+    *("case a in b) :;; *) @@ ;esac", "case a in a) @;& b) @;; esac", "case $(@) in *) @;; esac"),
+    *(
+        "f() { @@; }; f",
+        "function f { @@; }; f",
+        "function f() ( @@ ); f",
+        "f() for i in 1; do @@; done; f",
+    ),
+    *(
+        "f() if @; then :; fi; f",
+        "coproc { @@; }; wait",
+        "coproc n { @@; }; wait",
+        "coproc @; wait",
+    ),
+    *("[[ -n x ]] && @", "[[ -n $(@) ]]", "((1)) && @", "x=$(@@)", "x=`@` @", 'echo "$(@@)"'),
+    *(
+        "echo $(@@)",
+        "cat <(@@)",
+        ": > >(@@)",
+        "cat <<E\n$(@)\nE",
+        "cat <<'E'\n@\nE",
+        "bash <<E\n@@\nE",
+    ),
+    *("cat << E | sh\n@\nE", "bash <<< '@'", "eval '@@'", 'eval "@"', "bash -c '@@'", "sh -ec '@'"),
+    *("bash -O extglob -O nullglob -O dotglob -O globstar -c '@'", "trap '@' EXIT", "env -S '@'"),
+    *(
+        "x=1 @",
+        "@ > f",
+        "> f @",
+        "2>&1 @ < f",
+        "@ {v}>f",
+        "x=(a $(@))",
+        "declare x=$(@)",
+        "${x:-@}",
+    ),
+    *("echo @ | xargs env", "echo @ | xargs nice", "echo @ | xargs timeout 5", "echo @ | xargs"),
+    *("echo @ | xargs flock l", "echo @ > c; xargs -a c env", "echo @ | xargs -I% %", "xargs @"),
+    *("echo @ | sed e", "echo @ | sed -n '1e'", "echo a | sed 's,a,@,e'", "echo a | sed -e '1e @'"),
+    *(
+        "echo @ | awk '{system($0)}'",
+        "awk 'BEGIN{system(\"@\")}'",
+        "echo @ | awk '{print | \"sh\"}'",
+    ),
+    *("awk 'BEGIN{\"@\" | getline}'", "find . -maxdepth 0 -exec @ ;", "find . -exec sh -c '@' ';'"),
+    *("flock l @", "flock l -c '@'", "timeout -s KILL 5 @", "nice -n 5 nohup @", "env -u A B=1 @"),
+    *("command @", "exec @", "builtin eval '@'", "alias y='@'\ny", "shopt -s expand_aliases\n@"),
+    *('set -- @; "$@"', "x='@'; $x", "x=@; eval $x", "printf -v 'a[$(@)]' x", "read x <<< '@'; $x"),
+    *("mapfile -C '@; :' -c 1 x <<< a", "compgen -C '@'", "source <(echo @)", ". <(echo '@')"),
+    *("# @\n@", "@ # '\n@", "echo \\\n@", "@\\\n x", "PROMPT_COMMAND='@' bash -ic :", "\t@", "@;"),
+)
+"""Statements of the grammar that tree-sitter-bash reads, and programs that run others."""
+DEEPER = 0.2
+"""The chance that a statement stands where a command could."""
+SPELLED = (
+    *("{}", "{}", "{}", "{}", "'{}'", '"{}"', "\\{}", "$'{}'", '$"{}"', "{}\\\n", "{{{},x}}"),
+    *("$(echo {})", "`echo {}`", "${{y:-{}}}", "''{}", '{}""', "!{}", "=f {}"),
+)
 _HARMLESS = re.compile(r"/dev/null(?=[\s;|&)]|\Z)")
 
 
@@ -209,6 +290,31 @@ def lines(count: int, seed: int) -> Iterator[str]:
         if line not in seen and "/" not in _HARMLESS.sub("", line):
             seen.add(line)
             yield line
+
+
+def programs(count: int, seed: int) -> Iterator[str]:
+    """Yield this many different lines of the grammar, with statements within statements."""
+    chance = random.Random(seed)
+    seen: set[str] = set()
+    while len(seen) < count:
+        line = _statement(chance, 3)
+        if line not in seen and "/" not in _HARMLESS.sub("", line):
+            seen.add(line)
+            yield line
+
+
+def _statement(chance: random.Random, depth: int) -> str:
+    def one(found: re.Match[str]) -> str:
+        is_deep = depth and (found.group() == "@@" or chance.random() < DEEPER)
+        return _statement(chance, depth - 1) if is_deep else _simple(chance)
+
+    return re.sub("@@?", one, chance.choice(STATEMENTS))
+
+
+def _simple(chance: random.Random) -> str:
+    name = chance.choice(SPELLED).format(chance.choice(NAMES))
+    words = [chance.choice(("M", "a b", "-x", "x=1", "'y z'", "$x", "*")) for _ in range(2)]
+    return " ".join([name, *words[: chance.randrange(3)]])
 
 
 def _command(chance: random.Random) -> list[str]:
@@ -267,17 +373,20 @@ def started(made: list[str], folder: Path) -> list[set[str]]:
     for number, line in enumerate(made):
         (folder / f"{number}").mkdir()
         (folder / f"{number}.line").write_text(line)
+    # A line may loop for ever: each is played on its own, and ended.
     script = (
         "ulimit -t 5 -f 100 -c 0; for ((n = 0; n < $2; n++)); do"
-        ' IFS= read -r -d "" line < "$1/$n.line";'
-        ' ( cd "$1/$n"; set --; eval "$line"; wait ) < /dev/null > /dev/null 2>&1; done'
+        ' IFS= read -r -d "" line < "$1/$n.line"; cd "$1/$n";'
+        ' timeout -s KILL 5 bash --norc --noprofile -c "$3" bash "$line"'
+        " < /dev/null > /dev/null 2>&1; done"
     )
+    play = 'line=$1; set -- x; eval "$line"; wait'
     subprocess.run(
-        [bash, "--norc", "--noprofile", "-c", script, "bash", str(folder), str(len(made))],
+        [bash, "--norc", "--noprofile", "-c", script, "bash", str(folder), str(len(made)), play],
         env={"PATH": str(stubs), "FUNCNEST": "3", "LC_ALL": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=100,
+        timeout=500,
         check=False,
     )
     found: list[set[str]] = []

@@ -246,3 +246,37 @@ def test_a_dry_run_shows_what_would_have_been_decided_and_what_would_change(
     (found,) = POLICY.dry_run([recorded(command, ran=ran, source=source)])
 
     assert (found.verdict, found.changes) == (verdict, changes)
+
+
+@pytest.mark.parametrize(
+    ("policy", "fences"),
+    [
+        (
+            Policy(deny("Bash(touch *)", "Read(.env)"), allow("Bash")),
+            ["deny Bash(touch *)", "deny Read(.env)"],
+        ),
+        (Policy(forbid=["Bash(touch *)"], auto_approve=["Bash"]), ["forbid Bash(touch *)"]),
+        (Policy(ask("Bash(git push *)"), allow("Bash(git *)")), ["ask Bash(git push *)"]),
+        (Policy(ask("Bash(git push *)"), allow("Bash(git:*)")), ["ask Bash(git push *)"]),
+        (Policy(ask("Bash(git push *)"), allow("Bash(git status *)", "Bash(ls)")), []),
+        (Policy(deny("Bash(touch *)"), allow("Bash(ls *)", "Read", "Edit(src/**)")), []),
+        (Policy(deny("Bash"), allow("Read")), []),
+        (Policy(allow("Bash"), deny("Bash(touch *)")), []),
+    ],
+)
+def test_a_guard_beside_a_broad_approval_is_reported_as_a_fence(
+    policy: Policy, fences: list[str]
+) -> None:
+    found = policy.check()
+
+    assert [each.partition(" is a fence, not a wall, beside ")[0] for each in found] == fences
+    assert all("closed list" in each and "isolation" in each for each in found)
+
+
+def test_an_explanation_names_the_guard_that_is_only_a_fence() -> None:
+    policy = Policy(deny("Bash(touch *)"), allow("Bash"))
+
+    found = policy.explain("Bash", {"command": "make"})
+
+    assert found.reason == "deny Bash(touch *) is a fence, not a wall, beside allow Bash"
+    assert policy.explain("Bash", {"command": "touch M"}).reason == ""

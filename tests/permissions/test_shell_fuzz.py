@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from steersman.permissions.shell import Match, grants_command, stops_command
-from tests.permissions.command_lines import NAMES, lines, started
+from tests.permissions.command_lines import NAMES, lines, programs, started
 from tests.permissions.oracles import oracle
+from tests.permissions.spellings import NOT_COVERED
 
 pytestmark = [pytest.mark.process, pytest.mark.soak, pytest.mark.timeout(600)]
 
@@ -60,6 +61,39 @@ def test_no_grant_and_no_gap_in_a_denial_is_contradicted_by_bash(
     # Most lines start something, and some are granted: otherwise nothing was compared.
     assert sum(map(bool, seen)) > SIZE / 3
     assert sum(bool(granted_to(line)) for line in made) > SIZE / 50
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_no_line_of_the_grammar_starts_a_program_that_its_denial_lets(
+    tmp_path: Path, batch: int
+) -> None:
+    made = list(programs(SIZE, seed=batch))
+
+    seen = started(made, tmp_path)
+
+    wrong = [fault for line, names in zip(made, seen, strict=True) for fault in faults(line, names)]
+    assert wrong == []
+    assert sum(map(bool, seen)) > SIZE / 2
+
+
+def test_what_the_page_names_as_not_covered_runs(tmp_path: Path) -> None:
+    """If one of these is covered, the page is too modest."""
+    # The copy is started under its own name.
+    assert started([*NOT_COVERED], tmp_path) == [{"t"}, {"touch"}, {"touch"}]
+
+    verdicts = [stops_command("touch:*", line) for line in NOT_COVERED]
+
+    assert verdicts == [Match.NO] * len(NOT_COVERED)
+
+
+def test_most_lines_of_the_grammar_are_valid_for_a_parser_of_bash() -> None:
+    bash, sitter = oracle("tree_sitter_bash"), oracle("tree_sitter")
+    parser = sitter.Parser(sitter.Language(bash.language()))
+    made = list(programs(SIZE, seed=0))
+
+    valid = [line for line in made if not parser.parse(line.encode()).root_node.has_error]
+
+    assert len(valid) > SIZE / 2
 
 
 def test_no_grant_is_contradicted_by_a_parser_of_bash() -> None:

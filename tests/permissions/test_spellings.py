@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from steersman.permissions import Policy, ask, deny
-from tests.permissions.spellings import FILE_COMMANDS, SPELLINGS
+from steersman.permissions import Policy, allow, ask, deny
+from tests.permissions.spellings import FILE_COMMANDS, PUSHES, SPELLINGS
 
 SEEN = json.loads((Path(__file__).parents[1] / "samples" / "stopped_commands.json").read_bytes())
 POLICIES = {
@@ -29,6 +30,27 @@ def runs(policy: Policy, line: str) -> bool:
 @pytest.mark.parametrize("name", POLICIES)
 def test_no_spelling_of_a_call_runs_unasked(name: str) -> None:
     assert [line for line in SPELLINGS if runs(POLICIES[name], line)] == []
+
+
+@pytest.mark.parametrize("guard", [deny, ask])
+def test_no_option_before_the_subcommand_hides_it(guard: Any) -> None:
+    policy = Policy(guard("Bash(git push *)"), allow("Bash(git *)"))
+
+    assert [line for line in PUSHES if runs(policy, line)] == []
+
+
+def test_the_policy_of_the_page_asks_about_a_push_in_every_spelling() -> None:
+    """Aliases and plumbing too: only what the closed list allows runs unasked."""
+    page = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text()
+    made = page[page.index("policy = Policy(") : page.index("agent = Agent(policy=policy")]
+    names: dict[str, Any] = {"Policy": Policy, "allow": allow, "ask": ask, "deny": deny}
+    exec(made, names)
+    others = ("git config alias.p push; git p", "git send-pack o", "git p", "git commit; git p")
+
+    assert [line for line in (*PUSHES, *others) if runs(names["policy"], line)] == []
+    assert names["policy"].check() == []
+    assert runs(names["policy"], "git status")
+    assert runs(names["policy"], "git commit -m push")
 
 
 def test_the_record_is_of_the_spellings_and_has_many_that_the_cli_stops() -> None:

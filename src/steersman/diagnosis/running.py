@@ -17,6 +17,7 @@ from steersman.diagnosis.checks.login import LOGIN
 from steersman.diagnosis.checks.mcp import MCP
 from steersman.diagnosis.checks.nesting import NESTING
 from steersman.diagnosis.checks.network import NETWORK
+from steersman.diagnosis.checks.policy import POLICY
 from steersman.diagnosis.checks.protocol import PROTOCOL
 from steersman.diagnosis.checks.release import RELEASE
 from steersman.diagnosis.checks.settings import SETTINGS
@@ -34,6 +35,7 @@ CHECKS: tuple[Check, ...] = (
     RELEASE,
     LOGIN,
     SETTINGS,
+    POLICY,
     MCP,
     CONFIG,
     DISK,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from steersman._effort import Effort
@@ -22,8 +22,9 @@ from steersman.permissions.paths import (
     may_match_path,
     needle_of,
 )
+from steersman.permissions.shell_line import line_of
 from steersman.permissions.shell_programs import KEYWORDS
-from steersman.permissions.shell_reader import Command, Word, read
+from steersman.permissions.shell_reader import Command, Word
 
 __all__ = ["named_by", "words_of"]
 
@@ -36,6 +37,8 @@ _AT_CWD = re.compile(r"\$(?:PWD\b|\{PWD\})(?=/|\Z)")
 _AT_HOME = re.compile(r"\$(?:HOME\b|\{HOME\})(?=/|\Z)")
 _OPTION = re.compile(r"-\w(?=.)|--directory=|--chdir=")
 _JOINED = re.compile(r"[=:@]")
+_BETWEEN = re.compile(r"[\s'\"`;|&<>()\[\]{},!]+")
+"""What stands between file names in a text that a program may run."""
 _PROCESS = re.compile(r"proc\b|dev\b.{0,9}fd\b", re.IGNORECASE)
 """What is in every text that leads to the links of a process, unless it has wildcards."""
 
@@ -48,6 +51,8 @@ class Words:
     """The names of the commands that have a word, by the word."""
     dynamic: set[str] = field(default_factory=set[str])
     """The words that the shell expands."""
+    inner: set[str] = field(default_factory=set[str])
+    """Parts of words that a program may run: `open(".env")` in the text for `python3 -c`."""
     directories: tuple[str, ...] = ()
     text: str = ""
     """All words in lower case, to search in."""
@@ -60,7 +65,7 @@ def words_of(line: str) -> Words:
     """Return the words of a line that may be files."""
     words = Words()
     directories: dict[str, None] = {}
-    for command in read(line).commands:
+    for command in line_of(line).commands:
         _add_words(command, words)
         for directory in _directories(command):
             # `cd a; cd b` may lead to `a/b`.
@@ -68,6 +73,7 @@ def words_of(line: str) -> Words:
             directories |= dict.fromkeys([directory, *joined][: 2 * MOST_DIRECTORIES])
             if len(directories) > MOST_DIRECTORIES:
                 break
+    _add_inner(line_of(line).given, words)
     found = tuple(directories)[: MOST_DIRECTORIES + 1]
     folded = tuple((word, folded_text(word)) for word in words.heads)
     text = "\n".join(lower for _, lower in folded)
@@ -85,6 +91,16 @@ def _add_words(command: Command, words: Words) -> None:
             words.heads.setdefault(form, set()).add(head.text)
             if word.is_dynamic:
                 words.dynamic.add(form)
+
+
+def _add_inner(given: Iterable[Word], words: Words) -> None:
+    """Add the parts of words that may be commands of another language."""
+    for word in given:
+        if _BETWEEN.search(word.text):
+            parts = {form for part in _BETWEEN.split(word.text) for form in _forms(part)}
+            for part in parts - words.heads.keys() - {""}:
+                words.heads[part] = {""}
+                words.inner.add(part)
 
 
 def _forms(text: str) -> Iterator[str]:
@@ -135,7 +151,8 @@ def named_by(
         if (needle in lower or lower[:1] == "~") and any(
             may_match_path(pattern, word, each, effort) for each in places
         ):
-            sure |= words.heads[word]
+            found = unsure if word in words.inner else sure
+            found |= words.heads[word]
         elif word in words.dynamic and _may_expand(pattern, word, places, effort):
             unsure |= words.heads[word]
         if effort.left < 0:

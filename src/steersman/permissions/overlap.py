@@ -1,14 +1,14 @@
-"""Whether two permission rules could cover the same call.
+"""How two permission rules meet: whether they could cover the same call, and what a guard is worth.
 
 Two rules are apart only if their tools are certainly different; what they match is not compared.
 """
 
 from __future__ import annotations
 
-from steersman._command_tools import COMMAND_FIELDS
+from steersman._command_tools import BASH, COMMAND_FIELDS
 from steersman.permissions.rules import AGENTS, EDITING, READING, Rule
 
-__all__ = ["may_overlap"]
+__all__ = ["is_fence", "may_overlap"]
 
 FILES = EDITING | READING
 
@@ -37,3 +37,19 @@ def _shares_a_family(one: str, other: str) -> bool:
 def _is_about_files_of(rule: Rule, command: Rule) -> bool:
     """Return whether a rule with a path could be about a command that names the file."""
     return rule.tool in FILES and rule.content is not None and command.tool in COMMAND_FIELDS
+
+
+def is_fence(guard: Rule, approval: Rule) -> bool:
+    """Return whether what a guard stops can be done in another way that the approval allows.
+
+    Beside an approval of every command, a guard about a program or a file does not stop a copy of
+    the program, a script, or a program that opens the file. Beside one of every subcommand of a
+    program, a guard about one of them does not stop an alias.
+    """
+    if guard.content is None or approval.tool != BASH:
+        return False
+    if approval.content is None:
+        return guard.tool == BASH or guard.tool in FILES
+    before, star, _ = approval.content.replace(":*", " *").partition("*")
+    words = before.split()
+    return guard.tool == BASH and bool(star) and guard.content.split()[: len(words)] == words

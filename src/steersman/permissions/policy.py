@@ -16,7 +16,7 @@ from steersman._effort import MOST_STEPS
 from steersman._json import JsonObject, is_sequence
 from steersman._tool_names import MAIN_AGENT
 from steersman.errors import Described, UsageError
-from steersman.permissions.overlap import may_overlap
+from steersman.permissions.overlap import is_fence, may_overlap
 from steersman.permissions.paths import Place, is_protected
 from steersman.permissions.policy_file import PolicyTable, read_table
 from steersman.permissions.rules import EDITING, READING, Match, Rule, ToolCall, parse_rule
@@ -47,6 +47,11 @@ Verdict = Literal["allow", "deny", "ask", "cli"]
 
 MAIN = MAIN_AGENT
 """The name of the main agent in `agents=`."""
+
+WALLS = (
+    "walls are a closed list (allow only the commands that are needed, otherwise='ask') and"
+    " isolation (run the CLI where what it must not reach is not)"
+)
 
 Predicate = Callable[[ToolCall], bool]
 """Whether a rule applies to a call: `when=` of a rule."""
@@ -258,9 +263,36 @@ class Policy:
         cwd: str = "/",
         home: str = "",
     ) -> Explanation:
-        """Return the decision about a call, and the rule that made it."""
-        call = ToolCall(tool, input or {}, agent, mode, Place(cwd, home))
-        return self.decide(call)
+        """Return the decision about a call, and the rule that made it.
+
+        If a rule allows the call beside which another one is only a fence, the reason says so.
+        """
+        found = self.decide(ToolCall(tool, input or {}, agent, mode, Place(cwd, home)))
+        if found.verdict != "allow" or found.reason:
+            return found
+        near = [text for approval, text in self._fences() if approval == found.rule]
+        return replace(found, reason=near[0] if near else "")
+
+    def check(self) -> list[str]:
+        """Return what this policy does not stop although a rule may look as if it did.
+
+        Each text names a denial or an ask that is a fence beside an approval, and what is a wall.
+        """
+        return [f"{text}; {WALLS}" for _, text in self._fences()]
+
+    def _fences(self) -> list[tuple[str, str]]:
+        """Return each guard that is only a fence, as text, with the approval that makes it one."""
+        found: list[tuple[str, str]] = []
+        guards = [(f"forbid {text}", parse_rule(text)) for text in self.forbid]
+        listed = [(f"auto_approve {text}", parse_rule(text)) for text in self.auto_approve]
+        rules = [(str(each), each.rule, each.behavior == "allow") for each in self.rules]
+        for name, rule, allows in (*rules, *((name, rule, True) for name, rule in listed)):
+            if not allows:
+                guards.append((name, rule))
+                continue
+            near = [guard for guard, about in guards if is_fence(about, rule)]
+            found += [(name, f"{guard} is a fence, not a wall, beside {name}") for guard in near]
+        return found
 
     def decide(self, call: ToolCall) -> Explanation:
         """Return the decision about a `ToolCall`, and the rule that made it."""

@@ -15,12 +15,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from steersman.permissions.shell_programs import (
+    COPYING,
     EVALUATORS,
+    HEADS,
     KEYWORDS,
     SHELLS,
     WRAPPERS,
+    before_subcommand,
     behind_wrapper,
     is_quiet,
+    runs_input,
 )
 from steersman.permissions.shell_reader import (
     MOST,
@@ -40,6 +44,11 @@ LONGEST_STEM = 6
 """The most words of a command that are compared with a rule before an expansion."""
 HEAD = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:+@%,-]*")
 """A name of a command without any expansion."""
+
+OPENING = (["do"], ["{"])
+"""What may follow the name behind `for` and `select`, and be followed by a command."""
+READING_WORDS = frozenset({"xargs"})
+"""Wrappers that add words which they read to the command."""
 
 _REPLACES = re.compile(r"-\w*[IiS]|--(?:rep|sp)")
 """Options of wrappers that make a command of text: `xargs -I`, `env -S`."""
@@ -77,6 +86,10 @@ class Line:
     """The words of commands before their first expansion."""
     before_stems: set[Stem] = field(default_factory=set[Stem])
     """What these begin with."""
+    commands: list[Command] = field(default_factory=list[Command])
+    """The commands of the line, and of the texts for a shell within it."""
+    given: list[Word] = field(default_factory=list[Word])
+    """Words that may be or contain commands, such as the arguments of `python3 -c`."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -110,6 +123,7 @@ class _Collector:
         self.line.mentions |= reading.mentions
         if not reading.is_certain:
             self._may_start_mentions(reading)
+        self.line.commands += reading.commands
         for command in reading.commands:
             self._add_command(command, reading, depth, is_sure=is_sure and command.is_sure)
 
@@ -117,6 +131,12 @@ class _Collector:
         if id(reading) not in self._is_mentioned:
             self._is_mentioned[id(reading)] = reading
             self.line.names |= reading.mentions
+            for command in reading.commands:
+                self.line.given += command.words + command.targets
+
+    def _may_start_words(self, words: tuple[Word, ...]) -> None:
+        self.line.names |= _names(words)
+        self.line.given += words
 
     def _add_command(
         self, command: Command, reading: Reading, depth: int, *, is_sure: bool
@@ -127,12 +147,19 @@ class _Collector:
             words = form
             if form:
                 self._add_form(form, is_sure=is_sure)
+        for form, is_known in _behind_global_options(words):
+            self._add_form(form, is_sure=is_sure and is_known)
         skipped = tuple(command.words[: len(command.words) - len(words)])
         if not words or any("=" in word.text for word in skipped):
             # A variable may name a program (GIT_PAGER, EDITOR), and options of a wrapper may be a
             # command: `env -S "rm x"`.
-            self.line.names |= _names(skipped)
-        if any(word.is_dynamic for word in skipped) and _replaces(skipped):
+            self._may_start_words(skipped)
+        reads_words = any(base_name(word.text) in READING_WORDS for word in skipped)
+        is_open = not words or not is_quiet(base_name(words[0].text), _texts(words[1:]))
+        if (any(word.is_dynamic for word in skipped) and _replaces(skipped)) or (
+            reads_words and is_open
+        ):
+            # What `xargs` reads may be the name of a program, or an option that names one.
             self.line.starts_any = True
         if not words:
             return
@@ -165,10 +192,11 @@ class _Collector:
     ) -> None:
         """Add what a command may start in a way that is not its name."""
         line = self.line
-        head, texts = base_name(words[0].text), tuple(word.text for word in words[1:])
+        head, texts = base_name(words[0].text), _texts(words[1:])
         is_name = HEAD.fullmatch(head) is not None or head in ("[", "[[", ":", "")
         if words[0].is_dynamic or not is_name or (head in WRAPPERS and len(words) > 1):
             line.starts_any = True
+            line.given += (*skipped, *words)
             return
         if head == "find":
             self._add_found(words, reading, depth)
@@ -176,9 +204,16 @@ class _Collector:
             self._add_evaluated(head, words[1:], reading, depth)
             return
         replaces = _replaces(skipped)
+        if runs_input(head, texts):
+            line.starts_any = True
+        if head in COPYING:
+            line.names |= {base_name(text) for text in texts if "bin/" in text}
         if is_quiet(head, texts) and not replaces:
             return
-        line.names |= _names((*skipped, *words[1:]))
+        self._may_start_words((*skipped, *words[1:]))
+        if head == "git" and any(text[:2] == "-c" or text[:8] == "--config" for text in texts):
+            # It may define an alias, which runs another subcommand.
+            line.names.add(head)
         # What comes out of one command may be the program of another.
         if (reading.has_flow and head not in ("awk", "sed")) or replaces:
             self._may_start_mentions(reading)
@@ -205,7 +240,7 @@ class _Collector:
         texts = [word.text for word in words]
         if reading.has_flow:
             self._may_start_mentions(reading)
-        line.names |= _names(words)
+        self._may_start_words(words)
         given = [text for text in texts if not text.startswith(("-", "+"))]
         lines = [" ".join(given)]
         if head in SHELLS:
@@ -214,12 +249,18 @@ class _Collector:
                 reads_commands = not given and (reading.has_flow or "-s" in texts)
                 line.starts_any = line.starts_any or reads_commands
                 return
-            lines = given[:4]
-        elif head not in ("eval", "trap") and any("$" in text or "`" in text for text in given):
+            lines = given
+        elif (head == "parallel" and not any(text.startswith(":::") for text in texts)) or (
+            head not in ("eval", "trap") and any("$" in text or "`" in text for text in given)
+        ):
             line.starts_any = True
         for text in lines:
             if line.is_whole:
                 self.add(read_anew(text, self._tokens), depth - 1, is_sure=False)
+
+
+def _texts(words: tuple[Word, ...]) -> tuple[str, ...]:
+    return tuple(word.text for word in words)
 
 
 def _replaces(words: tuple[Word, ...]) -> bool:
@@ -233,15 +274,11 @@ def _names(words: tuple[Word, ...]) -> frozenset[str]:
 def _forms(words: tuple[Word, ...]) -> Iterator[tuple[tuple[Word, ...], bool]]:
     """Yield a command, and every command that it wraps, with whether it surely does."""
     for _ in range(DEEPEST):
-        at = 0
-        while at < len(words) and _is_before_command(words[at]):
-            at += 1
-        words = words[at:]
+        words = _behind_keywords(words)
         yield words, True
-        head = base_name(words[0].text) if words else ""
+        head, texts = base_name(words[0].text) if words else "", _texts(words[1:])
         if head not in WRAPPERS or words[0].is_dynamic:
             return
-        texts = tuple(word.text for word in words[1:])
         if head == "command" and texts[:1] in (("-v",), ("-V",)):
             yield (Word("type", "type"), *words[2:]), True
             return
@@ -252,5 +289,27 @@ def _forms(words: tuple[Word, ...]) -> Iterator[tuple[tuple[Word, ...], bool]]:
             return
 
 
-def _is_before_command(word: Word) -> bool:
-    return word.written in KEYWORDS or _ASSIGNMENT.match(word.written) is not None
+def _behind_keywords(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return what follows the words that only come before a command: `do`, `A=1`, `for i do`."""
+    at = 0
+    while at < len(words):
+        written = words[at].written
+        if written in HEADS and [each.written for each in words[at + 2 : at + 3]] in OPENING:
+            at += 3
+        elif written in KEYWORDS or _ASSIGNMENT.match(written):
+            at += 1
+        else:
+            break
+    return words[at:]
+
+
+def _behind_global_options(words: tuple[Word, ...]) -> Iterator[tuple[tuple[Word, ...], bool]]:
+    """Yield a command without the options before its subcommand, with whether that is sure."""
+    if not words:
+        return
+    skipped, is_sure = before_subcommand(base_name(words[0].text), _texts(words[1:]))
+    if skipped:
+        yield (words[0], *words[1 + skipped :]), is_sure
+    if not is_sure:
+        # An option that is not known may be followed by a value.
+        yield (words[0], *words[2 + skipped :]), False

@@ -1,4 +1,10 @@
-"""Programs that start other programs, and programs that start none, for the reading of commands."""
+"""Programs that start other programs, and programs that start none, for the reading of commands.
+
+The one table of such programs, taken from the manuals of GNU coreutils, findutils, sed, gawk,
+util-linux, git, man-db and bash. A program that is not in it may start whatever its arguments name.
+What no table can know (a copy under another name, a script, an alias in a file) the page about
+permissions names.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +12,18 @@ import re
 from dataclasses import dataclass
 
 __all__ = [
+    "COPYING",
     "EVALUATORS",
+    "HEADS",
     "KEYWORDS",
     "SHELLS",
     "SUBSTITUTING",
     "WRAPPERS",
     "Wrapper",
+    "before_subcommand",
     "behind_wrapper",
     "is_quiet",
+    "runs_input",
     "starts_commands",
 ]
 
@@ -86,6 +96,10 @@ KEYWORDS = frozenset({"!", "{", "}", "do", "done", "elif", "else", "esac", "fi",
     *("until", "while"),
 }
 """Words of the shell that are followed by a command."""
+HEADS = frozenset({"for", "select"})
+"""Words of the shell that are followed by a name, and then perhaps by `do` or `{` and a command."""
+COPYING = frozenset({"cat", "cp", "dd", "install", "ln", "mv", "tee"})
+"""Commands that can give a program another name."""
 UNREADABLE = frozenset(
     {"[[", "case", "coproc", "for", "foreach", "function", "in", "select", "time"}
 )
@@ -93,7 +107,7 @@ UNREADABLE = frozenset(
 
 _QUIET_NAMES = """
 basename cat cd chgrp chmod chown cmp column comm cp cut date df diff dirname du echo
-egrep expr false fgrep file fold for grep head hostname id jq kill ln ls man md5sum mkdir
+egrep expr false fgrep file fold grep head hostname id jq kill ln ls md5sum mkdir
 mktemp mv nl od paste printenv printf ps pwd readlink realpath rev rm rmdir seq sha1sum
 sha256sum sleep stat strings tac tail tee test touch tr tree true type uname uniq wc
 whereis which whoami xxd yes [ :
@@ -116,10 +130,46 @@ _SUBCOMMANDS = {
     "yarn": "add info install list remove",
 }
 _QUIET_SUBCOMMANDS = {name: frozenset(text.split()) for name, text in _SUBCOMMANDS.items()}
-_STARTING = re.compile(
-    r"-c|-u|-x|-O.*|--(?:config|exec|upload-pack|receive-pack|open-files|ext-diff|ed|extcmd).*"
+_GLOBAL_OPTIONS = {
+    "apt": Wrapper("cot", ("--config-file", "--option", "--target-release")),
+    "apt-get": Wrapper("cot", ("--config-file", "--option", "--target-release")),
+    "cargo": Wrapper("CZ", ("--color", "--config", "--explain")),
+    "docker": Wrapper("cHl", ("--config", "--context", "--host", "--log-level", "--tlscacert")),
+    "git": Wrapper(
+        "Cc",
+        (
+            *("--attr-source", "--config-env", "--git-dir", "--namespace", "--super-prefix"),
+            "--work-tree",
+        ),
+    ),
+    "kubectl": Wrapper(
+        "ns",
+        ("--as", "--cluster", "--context", "--kubeconfig", "--namespace", "--server", "--user"),
+    ),
+    "npm": Wrapper("Cw", ("--prefix", "--workspace", "--userconfig", "--loglevel")),
+    "pip": Wrapper("", ("--cache-dir", "--log", "--proxy", "--python", "--timeout")),
+    "pnpm": Wrapper("CF", ("--dir", "--filter")),
+    "podman": Wrapper("cr", ("--connection", "--log-level", "--root", "--url")),
+    "yarn": Wrapper("", ("--cwd",)),
+}
+"""The options with a value that stand before the subcommand of a program."""
+
+_GIT_STARTS = (
+    *("config", "config-env", "editor", "exec", "ext-diff", "extcmd", "open-files-in-pager"),
+    *("receive-pack", "template", "textconv", "upload-pack"),
 )
+_GIT_LETTERS = re.compile(r"-[A-Za-z]*[uO].*|-[cx]")
+"""Options of git that may start a program; git takes the beginning of a long one, and `-lO`."""
+_SETS = re.compile(r"-o.*|--(?:conf|opt|script).*")
+"""Options of the other programs that may set one."""
 _FIND_STARTS = re.compile(r"-(?:exec|ok|f[pl]).*")
+_MAY_START = {
+    "find": _FIND_STARTS,
+    "man": re.compile(r"-\w*[PHCEp]|--[phwc]"),
+    "rg": re.compile(r"--[ph]"),
+    "sort": re.compile(r"--c"),
+}
+"""Options with which a program starts one that they name."""
 _ASSIGNMENT = re.compile(r"\w+(?:\[[^\]]*\])?\+?=")
 
 
@@ -127,17 +177,69 @@ def is_quiet(head: str, words: tuple[str, ...]) -> bool:
     """Return whether a command with these arguments certainly starts no program that they name."""
     if head in SUBSTITUTING and any("$" in word or "`" in word for word in words):
         return False
-    if head == "find":
-        return not any(map(_FIND_STARTS.match, words))
-    if head == "sort":
-        return not any(word.startswith("--c") for word in words)
-    if head == "rg":
-        return not any(word.startswith(("--p", "--h")) for word in words)
+    if head in HEADS:
+        return words[1:2] == ("in",)
+    if head in _MAY_START:
+        return not any(map(_MAY_START[head].match, words))
     if head in _QUIET_SUBCOMMANDS:
         first = words[0] if words else ""
-        is_known = first in _QUIET_SUBCOMMANDS[head]
-        return is_known and not (head == "git" and any(map(_STARTING.fullmatch, words)))
+        may_set = _git_starts if head == "git" else _SETS.fullmatch
+        return first in _QUIET_SUBCOMMANDS[head] and not any(map(may_set, words))
     return head in _QUIET
+
+
+def _git_starts(word: str) -> bool:
+    if not word.startswith("--"):
+        return _GIT_LETTERS.fullmatch(word) is not None
+    name = word[2:].partition("=")[0]
+    return bool(name) and any(each.startswith(name) for each in _GIT_STARTS)
+
+
+_AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
+_SEDS = frozenset({"gsed", "sed"})
+_AWK_STARTS = re.compile(r"system|@|(?<!\|)\|(?!\|)|\A-[fil]|--(?:f|in|l)")
+_SED_OPTION = re.compile(r"-(?:[nErsuz]*e|-e(?:x\w*)?\Z|-e(?:x\w*)?=)(?P<program>.*)", re.DOTALL)
+_SED_PLACE = r"(?:\d+|\$|/(?:[^/\\]|\\.)*/I?)"
+_SED_COMMAND = re.compile(
+    rf"[ ;\n]*(?:{_SED_PLACE}(?:,[+~]?{_SED_PLACE})?)?[ !]*(?:[dDgGhHlnNpPqQx=}}{{]"
+    r"|[aic]\\?[^\n]*|[sy]([/|,#@:!%])(?:(?!\1)[^\\]|\\.)*\1(?:(?!\1)[^\\]|\\.)*\1[gpiIM0-9]*)"
+    r"(?:[ ;\n]+|(?=[{}])|(?<=[{}])|\Z)"
+)
+
+
+def runs_input(head: str, words: tuple[str, ...]) -> bool:
+    """Return whether the program in the arguments of sed or awk may run what it reads."""
+    if head in _AWKS:
+        return any(map(_AWK_STARTS.search, words))
+    return head in _SEDS and not all(map(_is_plain_sed, _sed_programs(words)))
+
+
+def _sed_programs(words: tuple[str, ...]) -> list[str]:
+    """Return the programs among the arguments of sed: those of `-e`, or else the first word."""
+    options = [_SED_OPTION.fullmatch(word) for word in words]
+    programs = [
+        found["program"] or "".join(words[at + 1 : at + 2])
+        for at, found in enumerate(options)
+        if found is not None
+    ]
+    return programs or [word for word in words if not word.startswith("-")][:1]
+
+
+def _is_plain_sed(program: str) -> bool:
+    """Return whether a program of sed has only commands that start nothing."""
+    at = 0
+    while at < len(program):
+        found = _SED_COMMAND.match(program, at)
+        if found is None or found.end() == at:
+            return False
+        at = found.end()
+    return True
+
+
+def before_subcommand(head: str, words: tuple[str, ...]) -> tuple[int, bool]:
+    """Return how many arguments come before the subcommand of a program, and if that is sure."""
+    known = _GLOBAL_OPTIONS.get(head)
+    return (0, True) if known is None else _behind_options(known, words)
 
 
 def starts_commands(head: str, words: tuple[str, ...]) -> bool:
@@ -153,18 +255,21 @@ def starts_commands(head: str, words: tuple[str, ...]) -> bool:
 
 def behind_wrapper(head: str, words: tuple[str, ...]) -> tuple[int, bool]:
     """Return how many arguments of a wrapper come before its command, and if that is sure."""
-    wrapper = WRAPPERS[head]
-    at, is_sure, operands = 0, True, wrapper.operands
+    return _behind_options(WRAPPERS[head], words)
+
+
+def _behind_options(known: Wrapper, words: tuple[str, ...]) -> tuple[int, bool]:
+    at, is_sure, operands = 0, True, known.operands
     while at < len(words):
         word = words[at]
         if word == "--":
             at += 1
         elif word.startswith("--"):
-            takes_value = "=" not in word and any(each.startswith(word) for each in wrapper.long)
-            is_sure = is_sure and (takes_value or "=" in word)
+            takes_value = "=" not in word and any(each.startswith(word) for each in known.long)
+            is_sure = is_sure and (takes_value or "=" in word or word.startswith("--no-"))
             at += 2 if takes_value else 1
         elif word.startswith(("-", "+")) and len(word) > 1:
-            letters = [letter in wrapper.short for letter in word[1:]]
+            letters = [letter in known.short for letter in word[1:]]
             at += 2 if any(letters) and letters.index(True) == len(letters) - 1 else 1
         elif operands:
             operands, at = operands - 1, at + 1

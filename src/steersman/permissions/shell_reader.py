@@ -72,6 +72,9 @@ def read_anew(line: str, most: int = MOST) -> Reading:
     return reader.reading
 
 
+MOST_LETTERS = 6
+"""Letters of options in one word that may stand before the name of a program."""
+
 _NAME = re.compile(r"[\w.+-]+")
 _QUOTES = re.compile(r"\\\r?\n|['\"\\]")
 
@@ -94,7 +97,11 @@ def _names(text: str) -> list[str]:
     for match in _NAME.finditer(text):
         if text[match.end() : match.end() + 1] != "/":
             name = match.group()
-            names += [name, name[2:]] if name[0] == "-" and name[1:2] != "-" else [name]
+            is_short = name[0] == "-" and name[1:2] != "-"
+            # `-Oless`, and `-lOless`.
+            names.append(name)
+            if is_short:
+                names += [name[at:] for at in range(2, min(len(name), MOST_LETTERS))]
     return names
 
 
@@ -188,7 +195,7 @@ class _Reader:
         """A newline behind a backslash is no character at all."""
 
     def on_ansi(self, token: re.Match[str]) -> None:
-        self._add(token.group()[2:-1], token.group(), is_dynamic=True)
+        self._add(_ANSI.sub(_unescaped, token.group()[2:-1]).partition("\0")[0], token.group())
         self._doubt()
 
     def on_variable(self, token: re.Match[str]) -> None:
@@ -302,6 +309,30 @@ class _Reader:
 
     def _doubt(self) -> None:
         self.reading.is_certain = False
+
+
+_ANSI = re.compile(
+    r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<hex>[0-9A-Fa-f]{1,2})|u(?P<short>[0-9A-Fa-f]{1,4})"
+    r"|U(?P<long>[0-9A-Fa-f]{1,8})|c(?P<control>.)|(?P<letter>.))",
+    re.DOTALL,
+)
+_LETTERS = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
+_LAST = 0x10FFFF
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    """Return what an escape in `$'...'` stands for."""
+    code = found["hex"] or found["short"] or found["long"]
+    if found["octal"]:
+        return chr(int(found["octal"], 8) & 0xFF)
+    if code:
+        return chr(min(int(code, 16), _LAST))
+    if found["control"]:
+        return chr(ord(found["control"]) & 0x1F)
+    letter = found["letter"] or ""
+    if letter in "xuU":
+        return found.group()
+    return _LETTERS.get(letter, letter)
 
 
 def _is_pattern(text: str) -> bool:

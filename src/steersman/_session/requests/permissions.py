@@ -191,18 +191,22 @@ class PermissionResponder:
         """Return the decision, with permission updates stored where the CLI reads them."""
         if isinstance(decision, Deny):
             return decision
-        if decision.updated_input is not None:
-            denial = self.recheck(request, dict(decision.updated_input))
+        changed = decision.updated_input
+        if changed is None and request.input != request.raw.get("input", request.input):
+            # The approver has changed the mapping that it was called with.
+            changed = request.input
+        if changed is not None:
+            denial = self.recheck(request, dict(changed))
             if denial is not None:
                 return denial
         # Older CLIs require the input in the answer even if it is unchanged.
-        given = request.input if decision.updated_input is None else decision.updated_input
+        given = request.input if changed is None else changed
         updates = decision.updated_permissions
         if updates is None and self._remember is not None:
             updates = remembering_updates(request, self._remember)
         if not updates:
             kept = Allow(given)
-            return kept if decision.updated_input is None else self._sendable(kept)
+            return kept if changed is None else self._sendable(kept)
         kept = Allow(given, [where_it_counts(each, self._setting_sources) for each in updates])
         sendable = self._sendable(kept)
         if sendable is kept:
