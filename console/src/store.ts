@@ -9,6 +9,7 @@ import { askKey, readAsk, readSummary, type Ask, type Failure, type Summary } fr
 import { readRecord } from "./record";
 import { go, route } from "./route";
 import { SessionView } from "./session";
+import { exactLine } from "./visible";
 
 export const link = signal<LinkState>("connecting");
 export const me = signal("");
@@ -379,7 +380,7 @@ function announce(ask: Ask): void {
   if (mayNotify.value !== "granted" || !document.hidden) return;
   const title = sessions.value.get(ask.session)?.title || "A session";
   const note = new Notification("An agent needs you", {
-    body: `${title}: ${text(ask.payload["tool_name"], ask.kind)}`,
+    body: exactLine(`${title}: ${text(ask.payload["tool_name"], ask.kind)}`),
     tag: askKey(ask),
   });
   note.onclick = () => {
