@@ -3,7 +3,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { list, object, text, texts, type Json, type JsonObject } from "./json";
 import { Refused, request, sessionPath } from "./http";
-import { keepMarks, keepPending, readMarks, readPending, type Pending } from "./kept";
+import { keepLogin, keepMarks, keepPending, readMarks, readPending, type Pending } from "./kept";
 import { Live, type Answered, type LinkState } from "./live";
 import { askKey, readAsk, readSummary, type Ask, type Failure, type Summary } from "./protocol";
 import { readRecord } from "./record";
@@ -68,8 +68,8 @@ export async function start(): Promise<void> {
   const token = /^#token=(.+)$/.exec(location.hash)?.[1];
   if (token !== undefined) history.replaceState(null, "", location.pathname + location.search);
   try {
-    if (token !== undefined) await request("POST", "login", { token });
-    me.value = text(object((await request("GET", "me"))["viewer"])["name"]);
+    if (token !== undefined) keepLogin(text((await request("POST", "login", { token }))["token"]));
+    await readMe();
   } catch (error) {
     if (error instanceof Refused && error.status) {
       // Somebody who is logged in already may click the used link again.
@@ -82,12 +82,14 @@ export async function start(): Promise<void> {
 }
 
 async function isLoggedIn(): Promise<boolean> {
-  try {
-    me.value = text(object((await request("GET", "me"))["viewer"])["name"]);
-    return true;
-  } catch {
-    return false;
-  }
+  return readMe().then(
+    () => true,
+    () => false,
+  );
+}
+
+async function readMe(): Promise<void> {
+  me.value = text(object((await request("GET", "me"))["viewer"])["name"]);
 }
 
 function connect(): void {

@@ -20,6 +20,7 @@ from steersman.inbox.checks import (
     check_answer,
     check_expires_after,
     check_name,
+    seen_of,
 )
 from steersman.inbox.fleet_work import StoredFleet
 from steersman.inbox.keeper import AskKeeper
@@ -184,7 +185,7 @@ class StoredInbox:
 
         async def work(rows: AskRows) -> AskOutcome:
             row = await _open_row(rows, ask_id, session)
-            check_answer(row.ask, answer, seen)
+            check_answer(row.ask, answer, seen_of(ask_id, seen))
             return await _end(rows, row, "answered", by, answer_to_json(_listed(answer)).decode())
 
         return await self._keeper.call(work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +12,7 @@ from typing import Self
 
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
@@ -24,7 +25,7 @@ from steersman.inbox import Inbox, StoredInbox
 from steersman.web.asks import AnyInbox, OpenAsks
 from steersman.web.continuing import Continuing
 from steersman.web.conversations import Conversations, check_agents
-from steersman.web.failures import Refusal, error_response, refusal_of
+from steersman.web.failures import LOG, Refusal, error_response, refusal_of
 from steersman.web.fields import Fields
 from steersman.web.limits import Connections, WebLimits, Writes
 from steersman.web.live import LiveConnection
@@ -32,11 +33,13 @@ from steersman.web.openapi import our_version
 from steersman.web.routes import PAGES, Routes
 from steersman.web.security import API_HEADERS, LOOPBACK, Gate
 from steersman.web.verbs import Verbs
-from steersman.web.viewers import Authenticate, LinkLogin, Viewer
+from steersman.web.viewers import PROTOCOL, Authenticate, LinkLogin, Viewer
 
 __all__ = ["Bridge"]
 
-COOKIES = ".viewers.json"
+LOGINS = ".logins.json"
+VIEWER = "steersman.viewer"
+"""The key of a request's viewer in its scope."""
 MOST_LISTED = 500
 LONGEST_LOOK = 30.0
 """Seconds between two looks for idle sessions and stuck viewers, at most."""
@@ -70,17 +73,21 @@ class Bridge:
         self._gate = Gate(hosts, origins)
         known = check_agents(agents)
         self._temporary, folder = _folder_for(journals)
-        self._login = LinkLogin(folder / COOKIES, token) if authenticate is None else None
+        self._login = LinkLogin(folder / LOGINS, token) if authenticate is None else None
         self._authenticate = authenticate or self._login
-        self._connections = Connections(self.limits.connections)
+        limits = self.limits
+        self._connections = Connections(limits.connections, limits.viewer_connections)
         self._conversations = Conversations(known, self.inbox, folder, self.limits, self._changed)
         self._asks = OpenAsks(self.inbox, self._asked, self._redacted)
         self._continuing = Continuing(self._conversations, self.inbox)
         writes = Writes(self.limits.writes)
         self._verbs = Verbs(self._conversations, self._asks, self._continuing, self.limits, writes)
-        self._routes = Routes(self._verbs, self.limits, self._connections, self._login)
+        self._routes = Routes(
+            self._verbs, limits, self._connections, self._login, self._end_logged_out
+        )
         self._router = Router(self._routes.all(), redirect_slashes=False, default=_no_route)
-        self._live: set[LiveConnection] = set()
+        self._live: dict[LiveConnection, HTTPConnection] = {}
+        """The WebSockets that are open, and what asked for each."""
         self._tasks: list[asyncio.Task[None]] = []
         self._is_closed = False
 
@@ -126,6 +133,18 @@ class Bridge:
         with suppress(Refusal):
             return self._conversations.find(session).notes.by
         return ""
+
+    def disconnect(self, viewer: str) -> None:
+        """Close the connections of a viewer, such as one who has logged out of your application.
+
+        A page connects again at once, and is let in if `authenticate` still knows the viewer.
+        """
+        for connection in [*self._live]:
+            if connection.viewer.name == viewer:
+                connection.leave()
+        for stream, request in [*self._routes.streams.items()]:
+            if request.scope[VIEWER].name == viewer:
+                stream.close()
 
     async def __aenter__(self) -> Self:
         self._start()
@@ -178,9 +197,15 @@ class Bridge:
                 return
 
     async def _on_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answered = _Answered(send)
+        asked = HTTPConnection(scope)
+        answered = _Answered(send, self._gate.headers_for(asked))
         try:
-            scope["steersman.viewer"] = await self._let_in(HTTPConnection(scope))
+            if scope["method"] == "OPTIONS" and "access-control-request-method" in asked.headers:
+                # A browser asks whether the page may send its request, without login.
+                self._gate.check(asked, is_page=False)
+                await Response(status_code=204)(scope, receive, answered)
+                return
+            scope[VIEWER] = await self._let_in(asked)
             # Routes raise then, and do not answer with text of their own.
             scope.setdefault("app", self)
             await self._router(scope, receive, answered)
@@ -193,23 +218,30 @@ class Bridge:
 
     async def _on_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            viewer = await self._let_in(HTTPConnection(scope))
+            asked = HTTPConnection(scope)
+            viewer = await self._let_in(asked)
             assert viewer is not None
-            with self._connections.one():
+            with self._connections.one(viewer.name):
                 await receive()
-                await send({"type": "websocket.accept"})
-                await self._serve_live(viewer, receive, send)
+                protocol = PROTOCOL if PROTOCOL in scope.get("subprotocols", ()) else None
+                await send({"type": "websocket.accept", "subprotocol": protocol})
+                await self._serve_live(asked, viewer, receive, send)
         except Refusal as refusal:
             await _refuse_websocket(WebSocket(scope, receive, send), refusal)
 
-    async def _serve_live(self, viewer: Viewer, receive: Receive, send: Send) -> None:
-        connection = LiveConnection(viewer, self._verbs, self.limits, receive, send)
-        self._live.add(connection)
+    async def _serve_live(
+        self, asked: HTTPConnection, viewer: Viewer, receive: Receive, send: Send
+    ) -> None:
+        async def again() -> Viewer:
+            return await self._still(asked, viewer)
+
+        connection = LiveConnection(viewer, again, self._verbs, self.limits, receive, send)
+        self._live[connection] = asked
         try:
             connection.begin_with(await self._first_frame(viewer))
             await connection.run()
         finally:
-            self._live.discard(connection)
+            self._live.pop(connection, None)
 
     async def _first_frame(self, viewer: Viewer) -> JsonDict:
         return {
@@ -234,11 +266,21 @@ class Bridge:
         self._start()
         if is_page or path == "/login":
             return None
+        return await self._viewer_of(connection)
+
+    async def _viewer_of(self, connection: HTTPConnection) -> Viewer:
         assert self._authenticate is not None
         viewer = await self._authenticate(connection)
         if viewer is None:
             raise Refusal(401, "not_logged_in", "log in first: open the link that was printed")
         return viewer
+
+    async def _still(self, connection: HTTPConnection, viewer: Viewer) -> Viewer:
+        """Return the viewer of a connection that is open. Raises `Refusal` if it is another now."""
+        found = await self._viewer_of(connection)
+        if found.name != viewer.name:
+            raise Refusal(401, "not_logged_in", "another user is logged in now: connect again")
+        return found
 
     # Work of its own
 
@@ -255,7 +297,28 @@ class Bridge:
             await asyncio.sleep(min(limits.idle / 4, limits.patience / 4, LONGEST_LOOK))
             for connection in [*self._live]:
                 connection.leave_if_stuck()
+            await self._end_logged_out()
             await self._conversations.close_idle()
+
+    async def _end_logged_out(self) -> None:
+        """Close the connections of viewers that are no longer logged in."""
+        open_now = [(each.leave, asked, each.viewer) for each, asked in self._live.items()]
+        open_now += [
+            (stream.close, request, request.scope[VIEWER])
+            for stream, request in self._routes.streams.items()
+        ]
+
+        async def check(leave: Callable[[], None], asked: HTTPConnection, viewer: Viewer) -> None:
+            try:
+                async with asyncio.timeout(self.limits.patience):
+                    await self._still(asked, viewer)
+            except Refusal:
+                leave()
+            except Exception:  # noqa: BLE001 - the caller's own code; a guard fails closed
+                LOG.exception("authenticate failed for a connection that is open")
+                leave()
+
+        await asyncio.gather(*(check(*each) for each in open_now))
 
     def _changed(self, session: str) -> None:
         for connection in self._live:
@@ -275,8 +338,9 @@ class Bridge:
 class _Answered:
     """Sends, adds the headers that every answer has, and knows whether one has begun."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, more: Mapping[str, str]) -> None:
         self._send = send
+        self._more = [(name.lower().encode(), value.encode()) for name, value in more.items()]
         self.has_begun = False
 
     async def __call__(self, message: Message) -> None:
@@ -284,7 +348,7 @@ class _Answered:
             self.has_begun = True
             headers = list(message.get("headers", []))
             names = {name.lower() for name, _ in headers}
-            headers += [pair for pair in _HEADERS if pair[0] not in names]
+            headers += [pair for pair in (*_HEADERS, *self._more) if pair[0] not in names]
             message = {**message, "headers": headers}
         await self._send(message)
 
