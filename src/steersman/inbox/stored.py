@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
@@ -53,6 +54,11 @@ class StoredInbox:
         self._waiting: dict[tuple[str, str], Waiting] = {}
         """By session and id of the request of this process."""
         self._work = StoredWork(keeper)
+
+    @property
+    def path(self) -> Path | None:
+        """The file that the asks are in; None if a database server has them."""
+        return self._keeper.path
 
     @property
     def work(self) -> StoredWork:

@@ -30,6 +30,7 @@ from steersman.web.fields import Fields
 from steersman.web.limits import Connections, WebLimits, Writes
 from steersman.web.live import LiveConnection
 from steersman.web.openapi import our_version
+from steersman.web.reach import check_out_of_reach
 from steersman.web.routes import PAGES, Routes
 from steersman.web.security import API_HEADERS, LOOPBACK, Gate
 from steersman.web.verbs import Verbs
@@ -49,9 +50,10 @@ class Bridge:
     """Serves sessions of `agents`. Mount it in any ASGI application, or run it with uvicorn.
 
     Sessions are kept in the directory `journals`, and found there again after a restart; without
-    one they end with the bridge. Without `authenticate` there is one viewer, who logs in with
-    `link()` or with `token`. `hosts` are the names under which browsers may reach the server. Close
-    it with `aclose()`, or use `async with`.
+    one they end with the bridge. Neither these nor the store of `inbox` may lie inside a directory
+    of an agent, whose tools could read them. Without `authenticate` there is one viewer, who logs
+    in with `link()` or with `token`. `hosts` are the names under which browsers may reach the
+    server. Close it with `aclose()`, or use `async with`.
     """
 
     def __init__(  # noqa: PLR0913 - one keyword for each thing that a server decides
@@ -72,11 +74,18 @@ class Bridge:
         self.inbox = _checked_inbox(inbox)
         self._gate = Gate(hosts, origins)
         known = check_agents(agents)
-        self._temporary, folder = _folder_for(journals)
+        given = _checked_journals(journals)
+        places = {"journals": given or Path(tempfile.gettempdir())}
+        if isinstance(self.inbox, StoredInbox) and self.inbox.path is not None:
+            places["inbox"] = self.inbox.path
+        check_out_of_reach(known, places)
+        self._temporary, folder = _folder_for(given)
         self._login = LinkLogin(folder / LOGINS, token) if authenticate is None else None
         self._authenticate = authenticate or self._login
         limits = self.limits
-        self._connections = Connections(limits.connections, limits.viewer_connections)
+        # The own login knows one viewer, who needs to leave no room.
+        each = limits.connections if authenticate is None else limits.viewer_connections
+        self._connections = Connections(limits.connections, each)
         self._conversations = Conversations(known, self.inbox, folder, self.limits, self._changed)
         self._asks = OpenAsks(self.inbox, self._asked, self._redacted)
         self._continuing = Continuing(self._conversations, self.inbox)
@@ -391,16 +400,20 @@ def _checked_inbox(inbox: object) -> AnyInbox:
     return inbox
 
 
-def _folder_for(
-    journals: object,
-) -> tuple[tempfile.TemporaryDirectory[str] | None, Path]:
-    """Return the directory of the journals; a temporary one if none is given."""
+def _checked_journals(journals: object) -> Path | None:
+    """Return the path of the journals; None if none is given."""
     if journals is None:
-        temporary = tempfile.TemporaryDirectory(prefix="steersman-web-")
-        return temporary, Path(temporary.name)
+        return None
     if not isinstance(journals, str | Path) or not str(journals):
         raise UsageError("journals", journals, "the path of a directory")
-    folder = Path(journals).absolute()
+    return Path(journals).absolute()
+
+
+def _folder_for(folder: Path | None) -> tuple[tempfile.TemporaryDirectory[str] | None, Path]:
+    """Make the directory of the journals, and return it; a temporary one if none is given."""
+    if folder is None:
+        temporary = tempfile.TemporaryDirectory(prefix="steersman-web-")
+        return temporary, Path(temporary.name)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

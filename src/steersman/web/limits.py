@@ -29,7 +29,7 @@ class WebLimits:
     connections: int = 200
     """WebSockets and event streams that are open at once."""
     viewer_connections: int = 50
-    """Those of one viewer."""
+    """Those of one viewer, if `authenticate=` knows several."""
     writes: int = 60
     """Writes of one viewer in a minute."""
     sessions: int = 50

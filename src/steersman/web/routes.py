@@ -122,7 +122,7 @@ class Routes:
         seen = [each for each in known if viewer.is_allowed("see", each.id)][:most]
         return {
             "sessions": [self._verbs.summary(each) for each in seen],
-            "agents": [*self._verbs.conversations.agents],
+            "agents": self._verbs.conversations.agents_for(viewer),
         }
 
     async def _begin(self, request: Request) -> Response:

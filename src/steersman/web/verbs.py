@@ -102,7 +102,7 @@ class Verbs:
         prompt, when = prompt_of(fields, self._limits), fields.when()
         title = fields.text_or_none("title") or ""
         agent = fields.text_or_none("agent")
-        found, is_new = self.conversations.begin(agent, viewer.name, key, title)
+        found, is_new = self.conversations.begin(agent, viewer, key, title)
         turn: Turn | None = None
         if prompt is not None:
             self.conversations.check_may_open(found)

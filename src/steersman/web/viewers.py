@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,8 @@ class Viewer:
     """Becomes `by` of answers and of the sessions that the viewer begins."""
     may: May = may_everything
     """Whether the viewer may do this to the session; to begin one is `may("steer", "")`."""
+    agents: Collection[str] | None = None
+    """The names of the agents with which the viewer may begin sessions; None for all."""
 
     def is_allowed(self, act: Act, session: str) -> bool:
         """Whether `may` allows this; if it raises, nothing is allowed."""
