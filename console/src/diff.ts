@@ -53,7 +53,15 @@ export function diffLines(before: string, after: string): Line[] {
     ...kept(old.slice(0, head)),
     ...changed(old.slice(head, old.length - tail), fresh.slice(head, fresh.length - tail)),
     ...kept(old.slice(old.length - tail)),
+    ...atEnd(before, after),
   ];
+}
+
+/** Says that the last newline comes or goes: no line shows it. */
+function atEnd(before: string, after: string): Line[] {
+  const has = after.endsWith("\n");
+  if (!before || !after || before.endsWith("\n") === has) return [];
+  return [{ sign: "@", text: has ? "… and a newline at the end" : "… without the newline at the end", number: 0 }];
 }
 
 function split(content: string): string[] {

@@ -25,6 +25,13 @@ function write(name: string, value: string): void {
 export const draftOf = (session: string): string => read(`draft.${session}`);
 export const keepDraft = (session: string, draft: string): void => write(`draft.${session}`, draft);
 
+// Of this page alone: other pages of the same origin may be bridges too.
+const LOGIN = `login.${location.pathname}`;
+
+/** The token of this browser. Only pages of this origin can read it; a cookie would go to every port of the host. */
+export const login = (): string => read(LOGIN);
+export const keepLogin = (token: string): void => write(LOGIN, token);
+
 export const theme = (): string => read("theme");
 export const keepTheme = (name: string): void => write("theme", name);
 

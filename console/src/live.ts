@@ -2,6 +2,7 @@
 // It knows no view and keeps no session; `store.ts` does.
 
 import { isObject, text, type JsonObject } from "./json";
+import { login } from "./kept";
 import { readFailure, type Failure } from "./protocol";
 
 export type LinkState = "connecting" | "online" | "lost" | "refused";
@@ -79,7 +80,9 @@ export class Live {
 
   private connect(): void {
     clearTimeout(this.timer);
-    const socket = new WebSocket(this.url);
+    // A page can give a WebSocket no other header.
+    const token = login();
+    const socket = new WebSocket(this.url, token ? ["steersman", `steersman-token.${token}`] : ["steersman"]);
     this.socket = socket;
     socket.onmessage = (event) => {
       if (this.socket === socket) this.receive(String(event.data));

@@ -3,6 +3,7 @@
 
 import DOMPurify from "dompurify";
 import { Marked, type Tokens } from "marked";
+import { visible } from "./visible";
 
 const escapes: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -87,10 +88,21 @@ export function moreBlocks(before: readonly string[], text: string): string[] {
 export function nodesOf(source: string): DocumentFragment {
   try {
     const html = marked.parse(source) as string;
-    return DOMPurify.sanitize(html, { ...ALLOWED, RETURN_DOM_FRAGMENT: true });
+    return seen(DOMPurify.sanitize(html, { ...ALLOWED, RETURN_DOM_FRAGMENT: true }));
   } catch {
     const fragment = document.createDocumentFragment();
-    fragment.append(source);
+    fragment.append(visible(source));
     return fragment;
   }
+}
+
+/** The nodes with visible texts; references such as `&#x202e;` are characters by now. */
+function seen(fragment: DocumentFragment): DocumentFragment {
+  const texts = document.createTreeWalker(fragment, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const { data } = texts.currentNode as Text;
+    const drawn = visible(data);
+    if (drawn !== data) (texts.currentNode as Text).data = drawn;
+  }
+  return fragment;
 }

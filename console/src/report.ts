@@ -4,6 +4,7 @@ import type { Json } from "./json";
 import { readRecord, type Rec } from "./record";
 import { newPicture, reduce } from "./reduce";
 
+export { exact, visible } from "./visible";
 export { newPicture, readRecord, reduce };
 
 /** Reads a journal, `batch` records at a time, and reports text, tools, states and outcomes. */

@@ -3,12 +3,13 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { list, number, object, text, texts, type Json, type JsonObject } from "./json";
 import { Refused, request, sessionPath } from "./http";
-import { keepMarks, keepPending, readMarks, readPending, type Pending } from "./kept";
+import { keepLogin, keepMarks, keepPending, readMarks, readPending, type Pending } from "./kept";
 import { Live, type Answered, type LinkState } from "./live";
 import { askKey, readAsk, readSummary, type Ask, type Failure, type Summary } from "./protocol";
 import { readRecord } from "./record";
 import { go, route } from "./route";
 import { SessionView } from "./session";
+import { exactLine } from "./visible";
 
 export const link = signal<LinkState>("connecting");
 export const me = signal("");
@@ -67,8 +68,8 @@ export async function start(): Promise<void> {
   const token = /^#token=(.+)$/.exec(location.hash)?.[1];
   if (token !== undefined) history.replaceState(null, "", location.pathname + location.search);
   try {
-    if (token !== undefined) await request("POST", "login", { token });
-    me.value = text(object((await request("GET", "me"))["viewer"])["name"]);
+    if (token !== undefined) keepLogin(text((await request("POST", "login", { token }))["token"]));
+    await readMe();
   } catch (error) {
     if (error instanceof Refused && error.status) {
       // Somebody who is logged in already may click the used link again.
@@ -81,12 +82,14 @@ export async function start(): Promise<void> {
 }
 
 async function isLoggedIn(): Promise<boolean> {
-  try {
-    me.value = text(object((await request("GET", "me"))["viewer"])["name"]);
-    return true;
-  } catch {
-    return false;
-  }
+  return readMe().then(
+    () => true,
+    () => false,
+  );
+}
+
+async function readMe(): Promise<void> {
+  me.value = text(object((await request("GET", "me"))["viewer"])["name"]);
 }
 
 function connect(): void {
@@ -390,7 +393,7 @@ function announce(ask: Ask): void {
   if (mayNotify.value !== "granted" || !document.hidden) return;
   const title = sessions.value.get(ask.session)?.title || "A session";
   const note = new Notification("An agent needs you", {
-    body: `${title}: ${text(ask.payload["tool_name"], ask.kind)}`,
+    body: exactLine(`${title}: ${text(ask.payload["tool_name"], ask.kind)}`),
     tag: askKey(ask),
   });
   note.onclick = () => {

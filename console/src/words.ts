@@ -91,7 +91,7 @@ export function gist(name: string, input: JsonObject): string {
   const named = ["command", "file_path", "notebook_path", "pattern", "query", "url", "description", "subject", "skill", "prompt", "path"];
   for (const field of named) {
     const value = text(input[field]);
-    if (value) return value.split("\n", 1)[0] ?? "";
+    if (value) return value.includes("\n") ? `${value.split("\n", 1)[0]} …` : value;
   }
   if (name === "AskUserQuestion") {
     const first = Array.isArray(input["questions"]) ? object(input["questions"][0]) : {};
@@ -113,6 +113,6 @@ function short(value: unknown): string {
 
 /** The name of a tool for readers: `mcp__files__read` is `files: read`. */
 export function toolName(name: string): string {
-  const found = /^mcp__(.+?)__(.+)$/.exec(name);
+  const found = /^mcp__(.+?)__(.+)$/s.exec(name);
   return found ? `${found[1]}: ${found[2]}` : name;
 }

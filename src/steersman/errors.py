@@ -698,10 +698,12 @@ class AskError(SteersmanError):
     code = "ask"
     advice = "inbox.list() lists the open asks"
 
-    def __init__(self, ask_id: str, reason: str, *, hint: str = "") -> None:
+    def __init__(self, ask_id: str, reason: str, *, hint: str = "", session: str = "") -> None:
         super().__init__(f"ask {ask_id}: {reason}", hint=hint)
         self.ask_id = ask_id
         self.reason = reason
+        self.session = session
+        """The session of the ask; empty if it is not known."""
 
 
 class AlreadyAnswered(AskError):
@@ -710,8 +712,8 @@ class AlreadyAnswered(AskError):
     code = "already_answered"
     advice = "nothing: the ask is settled, and `answer` is its answer"
 
-    def __init__(self, ask_id: str, by: str, answer: object) -> None:
-        super().__init__(ask_id, f"{by} has already answered it")
+    def __init__(self, ask_id: str, by: str, answer: object, *, session: str = "") -> None:
+        super().__init__(ask_id, f"{by} has already answered it", session=session)
         self.by = by
         self.answer = answer
 

@@ -268,6 +268,26 @@ async def test_a_budget_is_not_exceeded_whatever_is_sent_how_often() -> None:
     assert refused + len(jobs) == 40
 
 
+async def test_a_job_cannot_raise_the_limits_of_its_agent_nor_leave_out_its_budget() -> None:
+    place = cli(*[call("Read", file_path="a").using(COSTS)] * 3, say("fine"))
+    limits = Limits(turn=Caps(turns=1), fleet_budget="team-a")
+    fleet = Fleet(Agent(transport=place, limits=limits), governor=PLENTY)
+    async with asyncio.timeout(LIMIT), fleet:
+        with pytest.raises(UsageError, match="budget"):
+            await fleet.send("c", "go")
+        await fleet.budget("team-a", usd=200.0, per="ever")
+        await fleet.budget("team-b", usd=200.0, per="ever")
+        with pytest.raises(UsageError, match="requires"):
+            await fleet.send("c", "go", budget="team-b")
+        result = await (await fleet.send("c", "go", limits=Limits(turn=Caps(turns=9))))
+        budgets = fleet.status().budgets
+
+    assert isinstance(result.cause, LimitReached)
+    assert len(place.asked) < 4
+    assert budgets["team-a"].spent > 0
+    assert budgets["team-b"].spent == 0
+
+
 # --- The end -----------------------------------------------------------------------------
 
 

@@ -1,16 +1,92 @@
-"""Limits as a job row has them."""
+"""Limits as a job row has them, and what a job can make of those of its agent."""
 
 from __future__ import annotations
 
 import json
 
-from steersman.fleet.specs import limits_fields, limits_of, usd_of
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman import Agent
+from steersman.errors import UsageError
+from steersman.fleet.ports import JobSpec
+from steersman.fleet.segments import StoreSegments
+from steersman.fleet.specs import budget_of, limits_fields, limits_for, usd_of
+from steersman.fleet.turn_gate import TurnGate
 from steersman.options import Caps, Limits
+from steersman.stores import SqliteStore
+from steersman.testing.script import Script, Usage, call, say
+from steersman.testing.scripted.cli import ScriptedCLI
+
+NAMES = ("usd", "tokens", "turns", "tool_calls", "seconds")
+CAPS = st.fixed_dictionaries({name: st.none() | st.integers(1, 9) for name in NAMES}).map(
+    lambda fields: Caps(**fields)
+)
+LIMITS = st.builds(
+    Limits, turn=CAPS, session=CAPS, warn_at=st.sampled_from((0.2, 0.8, 1.0)), is_hard=st.booleans()
+)
 
 
 def test_limits_are_the_same_after_a_row() -> None:
     limits = Limits(turn=Caps(usd=0.5, tool_calls=3), session=Caps(seconds=60.0), warn_at=0.5)
     fields = json.loads(json.dumps(limits_fields(limits)))
 
-    assert limits_of(fields) == limits
+    assert limits_for(Agent(limits=Limits(warn_at=1.0)), fields) == limits
     assert (usd_of(fields), usd_of(None), limits_fields(None)) == (0.5, None, None)
+
+
+@given(own=LIMITS, other=LIMITS)
+def test_a_job_lowers_the_limits_of_its_agent_and_raises_none(own: Limits, other: Limits) -> None:
+    found = limits_for(Agent(limits=own), limits_fields(other))
+
+    for caps in ("turn", "session"):
+        for name in NAMES:
+            mine, theirs = (getattr(getattr(each, caps), name) for each in (own, other))
+            both = [each for each in (mine, theirs) if each is not None]
+            assert getattr(getattr(found, caps), name) == (min(both) if both else None)
+    assert found.warn_at == min(own.warn_at, other.warn_at)
+    assert found.is_hard == (own.is_hard or other.is_hard)
+    assert limits_for(Agent(limits=own), None) == own
+
+
+def test_a_required_budget_is_used_and_no_other() -> None:
+    strict, free = Agent(limits=Limits(fleet_budget="team-a")), Agent()
+
+    assert [budget_of(strict, each) for each in (None, "team-a")] == ["team-a"] * 2
+    assert [budget_of(free, each) for each in (None, "team-b")] == [None, "team-b"]
+    with pytest.raises(UsageError, match="'team-a', which Limits"):
+        budget_of(strict, "team-b")
+
+
+async def test_a_worker_keeps_a_stored_job_to_the_limits_and_the_budget_of_its_agent(
+    tmp_path: object,
+) -> None:
+    costs = Usage(input_tokens=100_000, output_tokens=1000)
+    place = ScriptedCLI(Script(*[call("Read", file_path="a").using(costs)] * 3, say("done")))
+    limits = Limits(turn=Caps(turns=1), fleet_budget="team-a")
+    raised = limits_fields(Limits(turn=Caps(turns=9, usd=99.0)))
+    async with SqliteStore(f"{tmp_path}/work.db") as store:
+        fleet = store.inbox().fleet
+        await fleet.define("team-a", 200.0, "ever")
+        segments = StoreSegments(
+            {"default": Agent(transport=place, limits=limits)},
+            store,
+            lease=30.0,
+            park_after=1.0,
+            is_shared=False,
+            gate=TurnGate(1),
+        )
+        job = JobSpec(conversation="c", prompt="read", key="k", limits=raised)
+        end = await segments.run(job, 0)
+        other = await segments.run(
+            JobSpec(conversation="d", prompt="read", key="k", budget="team-b"), 0
+        )
+        (budget,) = await fleet.budgets()
+
+    assert end.result is not None
+    assert end.result["cause"]["code"] == "limit_reached"
+    assert len(place.asked) < 4
+    assert budget.spent > 0
+    assert other.result is not None
+    assert other.result["cause"]["code"] == "usage"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,22 @@ async def test_an_answer_to_another_input_than_was_shown_is_refused(place: Place
     assert refused.value.digest == ask.digest
     assert session.got == []
     assert len(await listed(session.inbox)) == 1
+
+
+async def test_an_answer_to_an_ask_that_was_given_is_for_what_that_ask_says(place: Place) -> None:
+    session = Session(place.inbox())
+    session.open(an_ask())
+    (shown,) = await session.shown()
+    stale = replace(shown, payload=CanUseTool(tool_name="Bash", input={"command": "ls"}))
+
+    with pytest.raises(AskChanged) as refused:
+        await session.inbox.answer(stale, Allow(), by="ann")
+    waiting = len(await listed(session.inbox))
+    outcome = await session.inbox.answer(shown, Allow(), by="ann")
+
+    assert (refused.value.seen, refused.value.digest) == (stale.digest, shown.digest)
+    assert waiting == 1
+    assert outcome.how == "answered"
 
 
 async def test_an_ask_that_the_cli_withdrew_is_closed(place: Place) -> None:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import stat
 import threading
@@ -162,6 +164,135 @@ async def test_a_lock_that_is_not_released_is_told_in_time(root: Path) -> None:
 
         os.close(number)
         assert await store.positions(KEY) == 1
+
+
+def lock_of(root: Path) -> Path:
+    """The one lock file of a store with one session."""
+    (lock,) = (root / ".locks").iterdir()
+    return lock
+
+
+def note(path: str, size: int = 0) -> bytes:
+    """What a writer that was killed leaves in its lock file."""
+    return json.dumps({"path": path, "size": size}, separators=(",", ":")).encode()
+
+
+FOREIGN = ["../victim", "-p/../../victim", ".locks/00", "-p/other.jsonl", "-p/s/../../victim.jsonl"]
+
+
+@pytest.mark.parametrize("path", [*FOREIGN, "absolute", "-p/link/victim.jsonl"])
+@pytest.mark.parametrize("act", ["load", "positions", "append"])
+async def test_a_lock_file_empties_no_file_but_one_of_its_sessions(
+    root: Path, tmp_path: Path, path: str, act: str
+) -> None:
+    victims = [tmp_path / "victim", tmp_path / "victim.jsonl"]
+    async with DirectoryStore(root) as store:
+        await store.append(KEY, [{"type": "x"}])
+        (root / "-p/link").symlink_to(tmp_path)
+        (root / "-p/other.jsonl").write_bytes(b"{}\n")
+        for victim in victims:
+            victim.write_text("precious")
+        lock_of(root).write_bytes(note(str(victims[0]) if path == "absolute" else path))
+
+        with pytest.raises(StoreError, match="no note of a session that it locks"):
+            await _do(store, act)
+
+    assert [victim.read_text() for victim in victims] == ["precious"] * 2
+    assert (root / "-p/other.jsonl").read_bytes() == b"{}\n"
+
+
+async def _do(store: DirectoryStore, act: str) -> None:
+    if act == "append":
+        await store.append(KEY, [{"type": "y"}])
+    else:
+        await (store.load(KEY) if act == "load" else store.positions(KEY))
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder"])
+@pytest.mark.parametrize("act", ["load", "append"])
+async def test_a_lock_file_that_is_something_else_is_left_alone(
+    root: Path, tmp_path: Path, kind: str, act: str
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    async with asyncio.timeout(20), DirectoryStore(root) as store:
+        await store.append(KEY, [{"type": "x"}])
+        lock = lock_of(root)
+        if kind == "folder":
+            moved = (root / ".locks").rename(tmp_path / "locks")
+            (root / ".locks").symlink_to(moved)
+            (moved / lock.name).write_bytes(b"precious")
+            victim = moved / lock.name
+        else:
+            lock.unlink()
+            if kind == "link":
+                lock.symlink_to(victim)
+            elif kind == "hard link":
+                lock.hardlink_to(victim)
+            else:
+                os.mkfifo(lock)
+
+        with pytest.raises(StoreError):
+            await _do(store, act)
+
+    assert victim.read_text() == "precious"
+
+
+async def test_no_link_in_the_directory_of_a_store_is_followed(root: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "elsewhere" / f"{KEY['session_id']}.jsonl"
+    victim.parent.mkdir()
+    victim.write_bytes(b'{"type":"secret"}\n')
+    async with DirectoryStore(root) as store:
+        await store.append({**KEY, "project_key": "-q"}, [{"type": "x"}])
+        (root / "-p").symlink_to(victim.parent)
+        for act in ("load", "append"):
+            with pytest.raises(StoreError):
+                await _do(store, act)
+        (root / "-p").unlink()
+        (root / "-p").mkdir()
+        (root / "-p" / victim.name).symlink_to(victim)
+        for act in ("load", "append"):
+            with pytest.raises(StoreError):
+                await _do(store, act)
+
+    assert victim.read_bytes() == b'{"type":"secret"}\n'
+
+
+async def test_reading_writes_nothing_and_leaves_out_what_a_killed_writer_has_left(
+    root: Path,
+) -> None:
+    async with DirectoryStore(root) as store:
+        await store.append(KEY, [{"type": "x", "uuid": "1"}])
+        (path,) = (root / "-p").glob("*.jsonl")
+        size = path.stat().st_size
+        with path.open("ab") as file:
+            file.write(b'{"type":"y","uuid":"2"}\n{"typ')
+        left = note(f"-p/{path.name}", size)
+        lock_of(root).write_bytes(left)
+        before = {each: each.stat() for each in (path, lock_of(root))}
+
+        read = await store.load(KEY), await store.positions(KEY)
+        streamed = [chunk async for chunk in store.stream(KEY)]
+
+        assert {each: each.stat().st_mtime_ns for each in before} == {
+            each: about.st_mtime_ns for each, about in before.items()
+        }
+        assert lock_of(root).read_bytes() == left
+        await store.append(KEY, [{"type": "z", "uuid": "3"}])
+        after = await store.load(KEY)
+
+    assert read == ([{"type": "x", "uuid": "1"}], 1)
+    assert streamed == [[{"type": "x", "uuid": "1"}]]
+    assert [entry.get("uuid") for entry in after or []] == ["1", "3"]
+    assert lock_of(root).read_bytes() == b""
+
+
+async def test_reading_a_store_that_is_not_there_makes_nothing(tmp_path: Path) -> None:
+    async with DirectoryStore(tmp_path / "none") as store:
+        assert await store.load(KEY) is None
+        assert await store.positions(KEY) == 0
+
+    assert not (tmp_path / "none").exists()
 
 
 async def test_a_root_that_is_a_file_is_told(tmp_path: Path) -> None:

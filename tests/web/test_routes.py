@@ -326,7 +326,7 @@ async def test_viewers_see_steer_and_answer_what_they_may(tmp_path: Path) -> Non
             "nobody": (await client.get("/sessions")).status_code,
             "reader sees": (await client.get(f"/sessions/{session}", headers=reader)).status_code,
             "reader steers": (
-                await client.post(f"/sessions/{session}/pause", headers=reader)
+                await client.post(f"/sessions/{session}/pause", json={}, headers=reader)
             ).status_code,
             "reader begins": (await client.post("/sessions", json={}, headers=reader)).status_code,
             "reader answers": (
@@ -357,35 +357,32 @@ async def test_viewers_see_steer_and_answer_what_they_may(tmp_path: Path) -> Non
     assert bridge.began(session) == "ann"
 
 
-async def test_a_link_works_once_and_sets_a_cookie_that_survives_a_restart(tmp_path: Path) -> None:
+async def test_a_link_works_once_and_gives_a_token_that_survives_a_restart(tmp_path: Path) -> None:
     here = {"Origin": "http://127.0.0.1:8000"}
     first = Bridge(scripted_agent(), journals=tmp_path)
     token = first.link("http://127.0.0.1:8000").partition("#token=")[2]
     async with calling(first, **here) as client:
         before = await client.get("/me")
         entered = await client.post("/login", json={"token": token})
-        me = await client.get("/me")
+        page = {"Authorization": f"Bearer {entered.json()['token']}"}
+        me = await client.get("/me", headers=page)
         again = await client.post("/login", json={"token": token})
         unknown = await client.post("/login", json={"token": "guess"})
-        cookies = dict(client.cookies)
     second = Bridge(scripted_agent(), journals=tmp_path)
     async with calling(second, **here) as client:
-        client.cookies.update(cookies)
-        still = await client.get("/me")
-        left = await client.post("/logout")
-        client.cookies.update(cookies)
-        gone = await client.get("/me")
+        still = await client.get("/me", headers=page)
+        left = await client.post("/logout", headers=page)
+        gone = await client.get("/me", headers=page)
 
-    assert (before.status_code, entered.status_code, me.status_code) == (401, 204, 200)
+    assert (before.status_code, entered.status_code, me.status_code) == (401, 200, 200)
     assert len(token) == 43
-    cookie = entered.headers["set-cookie"]
-    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
-    assert token not in cookie
+    assert "set-cookie" not in entered.headers
+    assert token not in entered.text
     assert again.json()["error"]["code"] == "link_used"
     assert unknown.json()["error"]["code"] == "link_unknown"
     assert (still.status_code, left.status_code, gone.status_code) == (200, 204, 401)
-    kept = (tmp_path / ".viewers.json").read_text()
-    assert next(iter(cookies.values())) not in kept
+    kept = (tmp_path / ".logins.json").read_text()
+    assert entered.json()["token"] not in kept
 
 
 async def test_writes_beyond_the_limit_are_refused_with_the_time_to_wait(tmp_path: Path) -> None:
@@ -515,6 +512,14 @@ async def test_every_answer_has_the_headers_that_keep_other_sites_out(tmp_path: 
         assert answer.headers["referrer-policy"] == "no-referrer"
         assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert data.headers["cache-control"] == refused.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("name", ["x%00.js", "%00", "..%2f..%2fx.js", "x" * 5000 + ".js"])
+async def test_a_file_that_cannot_be_is_not_found(tmp_path: Path, name: str) -> None:
+    async with calling(Bridge(scripted_agent(), journals=tmp_path)) as client:
+        answer = await client.get(f"/static/{name}")
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
 
 
 async def test_the_description_names_every_route(tmp_path: Path) -> None:

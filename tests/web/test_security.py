@@ -120,8 +120,29 @@ def test_a_server_with_tls_refuses_a_page_without() -> None:
 
 def test_an_origin_that_the_bridge_was_told_is_let_in() -> None:
     gate = Gate(["api.example"], ["https://app.example/"])
+    # As Chromium sends it from another site.
+    sent = {"host": "api.example", "sec_fetch_site": "cross-site"}
+    known, other = "https://app.example", "https://evil.example"
 
-    gate.check(connection("POST", host="api.example", origin="https://app.example"), is_page=False)
+    for method in ("POST", "GET"):
+        gate.check(connection(method, origin=known, **sent), is_page=False)
+        with pytest.raises(Refusal, match="other sites"):
+            gate.check(connection(method, origin=other, **sent), is_page=False)
+
+    with pytest.raises(Refusal, match="this name"):
+        gate.check(connection("POST", host="evil.example", origin=known), is_page=False)
+
+
+def test_only_an_origin_that_the_bridge_was_told_may_read_answers() -> None:
+    gate = Gate(["api.example"], ["https://app.example"])
+
+    known = gate.headers_for(connection(host="api.example", origin="https://app.example"))
+    other = gate.headers_for(connection(host="api.example", origin="https://evil.example"))
+    closed = Gate().headers_for(connection(**HERE))
+
+    assert known["Access-Control-Allow-Origin"] == "https://app.example"
+    assert other == {"Vary": "Origin"}
+    assert closed == {}
 
 
 @pytest.mark.parametrize("bad", ["", "http://a.example", "a.example:80", 7, "a/b"])
@@ -155,13 +176,25 @@ def test_writes_are_counted_for_each_viewer_and_forgotten_after_a_minute() -> No
 
 
 def test_connections_beyond_the_limit_are_refused_until_one_ends() -> None:
-    connections = Connections(1)
-    with connections.one(), pytest.raises(Refusal) as refused, connections.one():
+    connections = Connections(1, 1)
+    with connections.one("ann"), pytest.raises(Refusal) as refused, connections.one("bob"):
         raise AssertionError("not reached")
 
-    with connections.one():
+    with connections.one("bob"):
         assert connections.count == 1
     assert refused.value.code == "too_many_connections"
+
+
+def test_one_viewer_leaves_connections_to_the_others() -> None:
+    connections = Connections(3, 2)
+    with connections.one("ann"), connections.one("ann"):
+        with pytest.raises(Refusal, match="ann has 2 connections") as refused:
+            connections.one("ann").__enter__()
+        with connections.one("bob"):
+            assert connections.count == 3
+
+    assert connections.count == 0
+    assert refused.value.status == 429
 
 
 @pytest.mark.parametrize("bad", [{"body": 0}, {"idle": -1.0}, {"writes": True}, {"sessions": "3"}])

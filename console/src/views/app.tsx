@@ -99,7 +99,7 @@ function Begin() {
             Agent
             <select value={agent} onChange={(event) => setAgent(event.currentTarget.value)}>
               {agents.value.map((each) => (
-                <option key={each}>{each}</option>
+                <option key={each} value={each}>{each}</option>
               ))}
             </select>
           </label>

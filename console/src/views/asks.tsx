@@ -1,15 +1,17 @@
 // Asks: what an agent wants to do, and the answers to it. One card for every place that shows one.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { list, object, text, type Json, type JsonObject } from "../json";
 import { webAddress } from "../markdown";
 import type { Ask } from "../protocol";
 import { hrefOf } from "../route";
 import { answer, folderOf, now, sessions } from "../store";
-import { ago, duration, gist, toolName, within } from "../words";
+import { exact, exactLine } from "../visible";
+import { ago, duration, gist, plural, toolName, within } from "../words";
 import { ElicitationForm, QuestionForm } from "./forms";
 import { Icon } from "./parts";
-import { ToolInput } from "./tools";
+import { WholeInput } from "./tools";
 
 export interface AskProps {
   readonly ask: Ask;
@@ -24,6 +26,7 @@ type Mode = "" | "edit" | "deny";
 export function AskCard({ ask, withSession = false, isSelected = false, onSelect }: AskProps) {
   const [mode, setMode] = useState<Mode>("");
   const [isSending, setSending] = useState(false);
+  const [isSeen, setSeen] = useState(false);
   const card = useRef<HTMLElement>(null);
   const name = text(ask.payload["tool_name"]);
   const input = object(ask.payload["input"]);
@@ -75,14 +78,14 @@ export function AskCard({ ask, withSession = false, isSelected = false, onSelect
           {mode === "edit" ? (
             <InputEditor input={input} isSending={isSending} give={give} cancel={() => setMode("")} />
           ) : (
-            <div class="what">
+            <Whole onSeen={setSeen}>
               <ReasonLine ask={ask} />
-              <ToolInput name={name} input={input} />
-            </div>
+              <WholeInput name={name} input={input} />
+            </Whole>
           )}
           {mode === "deny" && <DenyForm isSending={isSending} give={give} cancel={() => setMode("")} />}
           {mode === "" && (
-            <Buttons ask={ask} isSending={isSending} give={give} edit={() => setMode("edit")} deny={() => setMode("deny")} />
+            <Buttons ask={ask} isSending={isSending} isSeen={isSeen} give={give} edit={() => setMode("edit")} deny={() => setMode("deny")} />
           )}
         </>
       )}
@@ -93,26 +96,82 @@ export function AskCard({ ask, withSession = false, isSelected = false, onSelect
   );
 }
 
+interface WholeProps {
+  readonly children: ComponentChildren;
+  /** Is told whether all of it is shown, or was opened. */
+  readonly onSeen: (isSeen: boolean) => void;
+}
+
+/** What would be done: so much as has room, and all of it once the reader opens it. Nothing scrolls inside. */
+function Whole({ children, onSeen }: WholeProps) {
+  const [isOpen, setOpen] = useState(false);
+  const [hidden, setHidden] = useState(0);
+  const box = useRef<HTMLDivElement>(null);
+  const inner = useRef<HTMLDivElement>(null);
+
+  useLayoutEffect(() => {
+    const [outside, inside] = [box.current, inner.current];
+    if (!outside || !inside) return undefined;
+    const measure = () => {
+      const more = outside.scrollHeight - outside.clientHeight;
+      const isWide = outside.scrollWidth > outside.clientWidth + 1;
+      const isCut = !isOpen && (more > 1 || isWide);
+      const line = inside.querySelector("pre, table") ?? inside;
+      setHidden(isCut ? Math.max(1, Math.ceil(more / parseFloat(getComputedStyle(line).lineHeight))) : 0);
+      // What has no height is not on the screen.
+      onSeen(isOpen || (!isCut && outside.clientHeight > 0));
+    };
+    measure();
+    const watcher = new ResizeObserver(measure);
+    watcher.observe(outside);
+    watcher.observe(inside);
+    return () => watcher.disconnect();
+  }, [isOpen]);
+
+  return (
+    <>
+      <div class={isOpen ? "what open" : "what"} ref={box} tabIndex={-1}>
+        <div ref={inner}>{children}</div>
+      </div>
+      {hidden > 0 && (
+        <button
+          type="button"
+          class="open-hidden"
+          onClick={() => {
+            setOpen(true);
+            box.current?.focus({ preventScroll: true });
+          }}
+        >
+          {plural(hidden, "line")} hidden: show all, to allow it
+        </button>
+      )}
+    </>
+  );
+}
+
 function titleOf(ask: Ask, name: string): string {
   switch (ask.kind) {
     case "question":
       return "The agent asks";
     case "elicitation":
-      return `${text(ask.payload["mcp_server_name"], "A server")} asks`;
+      return `${exactLine(text(ask.payload["mcp_server_name"], "A server"))} asks`;
     case "dialog":
       return "The CLI asks";
     default:
-      return name === "ExitPlanMode" ? "Approve this plan?" : `Allow ${toolName(name)}?`;
+      return name === "ExitPlanMode" ? "Approve this plan?" : `Allow ${exactLine(toolName(name))}?`;
   }
 }
 
 function ReasonLine({ ask }: { ask: Ask }) {
   const input = object(ask.payload["input"]);
-  const words = text(ask.payload["description"]) || text(input["description"]);
-  const path = text(ask.payload["blocked_path"]) || text(input["file_path"]);
-  const reason = text(ask.payload["decision_reason"]);
-  const shown = [path.endsWith(words) ? "" : words, within(path, folderOf(ask.session)), reason];
-  return <p class="reason">{[...new Set(shown.filter(Boolean))].join(" · ")}</p>;
+  const path = text(ask.payload["blocked_path"]);
+  const words = [text(ask.payload["description"]), text(input["description"])];
+  const shown = [
+    ...words.filter((each) => each && !text(input["file_path"]).endsWith(each)),
+    path === text(input["file_path"]) ? "" : within(path, folderOf(ask.session)),
+    text(ask.payload["decision_reason"]),
+  ];
+  return <p class="reason">{[...new Set(shown.filter(Boolean))].map(exactLine).join(" · ")}</p>;
 }
 
 interface Giving {
@@ -122,11 +181,13 @@ interface Giving {
 
 interface ButtonsProps extends Giving {
   readonly ask: Ask;
+  /** Whether the reader could see all of it. */
+  readonly isSeen: boolean;
   readonly edit: () => void;
   readonly deny: () => void;
 }
 
-function Buttons({ ask, isSending, give, edit, deny }: ButtonsProps) {
+function Buttons({ ask, isSending, isSeen, give, edit, deny }: ButtonsProps) {
   const suggestions = list(ask.payload["permission_suggestions"]).map(object);
   return (
     <>
@@ -134,12 +195,12 @@ function Buttons({ ask, isSending, give, edit, deny }: ButtonsProps) {
         <button
           type="button"
           class="primary allow"
-          disabled={isSending}
+          disabled={isSending || !isSeen}
           onClick={() => void give({ behavior: "allow" })}
         >
           Allow
         </button>
-        <button type="button" class="edit" disabled={isSending} onClick={edit}>
+        <button type="button" class="edit" disabled={isSending || !isSeen} onClick={edit}>
           Edit
         </button>
         <button type="button" class="deny" disabled={isSending} onClick={deny}>
@@ -152,10 +213,10 @@ function Buttons({ ask, isSending, give, edit, deny }: ButtonsProps) {
             <button
               key={at}
               type="button"
-              disabled={isSending}
+              disabled={isSending || !isSeen}
               onClick={() => void give({ behavior: "allow", updatedPermissions: [each] })}
             >
-              {suggestionWords(each)}
+              {exactLine(suggestionWords(each))}
             </button>
           ))}
         </div>
@@ -278,7 +339,7 @@ function InputEditor({ input, isSending, give, cancel }: Giving & { input: JsonO
     >
       {fields.map(([name, value], at) => (
         <label key={name}>
-          {name}
+          {exactLine(name)}
           <textarea
             rows={Math.min(12, value.split("\n").length)}
             value={value}
@@ -287,6 +348,11 @@ function InputEditor({ input, isSending, give, cancel }: Giving & { input: JsonO
               setFields(fields.map((each, index) => (index === at ? [name, changed] : each)));
             }}
           />
+          {exact(value) !== value && (
+            <pre class="value" aria-label={`${exactLine(name)}, with what cannot be seen`}>
+              {exact(value)}
+            </pre>
+          )}
         </label>
       ))}
       {failure && (
@@ -354,7 +420,7 @@ function Dialog({ ask, isSending, give }: Giving & { ask: Ask }) {
     <>
       <p class="words">{words}</p>
       <pre class="value" tabIndex={0}>
-        {JSON.stringify(ask.payload, null, 2)}
+        {exact(JSON.stringify(ask.payload, null, 2))}
       </pre>
       <div class="buttons">
         <button

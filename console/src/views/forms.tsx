@@ -139,7 +139,7 @@ function Input({ name, field, isRequired, value, set }: InputProps) {
       <select required={isRequired} value={text(value)} onChange={(event) => set(name, event.currentTarget.value)}>
         <option value="" />
         {choices.map((each) => (
-          <option key={each}>{each}</option>
+          <option key={each} value={each}>{each}</option>
         ))}
       </select>
     );

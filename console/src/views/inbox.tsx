@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { askKey } from "../protocol";
-import { openAsks } from "../store";
+import { openAsks, tell } from "../store";
 import { plural } from "../words";
 import { AskCard } from "./asks";
 
@@ -50,7 +50,8 @@ export function Inbox() {
         )}
         {open.length > 0 && (
           <p class="keys quiet">
-            <kbd>j</kbd> <kbd>k</kbd> next, previous · <kbd>a</kbd> allow · <kbd>d</kbd> deny · <kbd>e</kbd> edit
+            <kbd>j</kbd> <kbd>k</kbd> next, previous · <kbd>a</kbd> allow · <kbd>d</kbd> deny · <kbd>e</kbd> edit ·{" "}
+            <kbd>o</kbd> show what is hidden
           </p>
         )}
       </div>
@@ -58,13 +59,19 @@ export function Inbox() {
   );
 }
 
-const BUTTONS: Readonly<Record<string, string>> = { a: ".allow", d: ".deny", e: ".edit" };
+const BUTTONS: Readonly<Record<string, string>> = {
+  a: ".allow",
+  d: ".deny",
+  e: ".edit",
+  o: ".open-hidden",
+};
 
 /** Presses the button of the selected card; an ask without that button ignores the key. */
 function press(key: string): void {
   const button = BUTTONS[key];
-  const found = button && document.querySelector<HTMLButtonElement>(`.ask.selected ${button}`);
-  if (found) found.click();
+  const found = button ? document.querySelector<HTMLButtonElement>(`.ask.selected ${button}`) : null;
+  if (found?.disabled) tell("A part of it is hidden: o shows all.");
+  else if (found) found.click();
   else if (key === "e") document.querySelector<HTMLElement>(".ask.selected input")?.focus();
 }
 

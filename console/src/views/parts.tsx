@@ -3,6 +3,7 @@
 import { Component, type ComponentChildren, type FunctionComponent } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { blocksOf, moreBlocks, nodesOf } from "../markdown";
+import { visible } from "../visible";
 
 /** A component that is drawn again only if one of its properties is another value. */
 export function pure<P extends object>(draw: (props: P) => ComponentChildren): FunctionComponent<P> {
@@ -54,8 +55,8 @@ const TOO_LONG = 400_000;
 /** Markdown, block by block: while a text grows, only its last block is made anew. */
 export function Markdown({ text: given, isGrowing = false }: { text: string; isGrowing?: boolean }) {
   const known = useRef<Read>({ text: "", isGrowing: false, blocks: [] });
-  // As marked does it, so that the blocks are as long as their source.
-  const text = given.includes("\r") ? given.replace(/\r\n?/g, "\n") : given;
+  // What marked would change is changed before, so that the blocks are as long as their source.
+  const text = given.includes("\r") ? visible(given.replace(/\r\n/g, "\n")) : given;
   if (text.length > TOO_LONG) {
     return (
       <pre class="value" tabIndex={0}>

@@ -137,7 +137,7 @@ function Mode({ id, mode }: { id: string; mode: string }) {
       onChange={(event) => void control("set_permission_mode", id, { mode: event.currentTarget.value })}
     >
       {modes.map((each) => (
-        <option key={each}>{each}</option>
+        <option key={each} value={each}>{each}</option>
       ))}
     </select>
   );

@@ -4,12 +4,13 @@ import { addedLines, diffLines, patchLines, type Line } from "../diff";
 import { isObject, list, object, text, type Json, type JsonObject } from "../json";
 import type { Image } from "../picture";
 import { imagesIn, promptText } from "../reading/turns";
-import { Folded, Markdown } from "./parts";
+import { exact, exactLine } from "../visible";
+import { Folded, Markdown, pure } from "./parts";
 
 const MOST_LINES = 400;
 
-export function Diff({ lines }: { lines: readonly Line[] }) {
-  const shown = lines.slice(0, MOST_LINES);
+export function Diff({ lines, most = MOST_LINES }: { lines: readonly Line[]; most?: number }) {
+  const shown = lines.slice(0, most);
   return (
     <div class="diff" role="group" aria-label="Changes" tabIndex={0}>
       <table>
@@ -21,7 +22,7 @@ export function Diff({ lines }: { lines: readonly Line[] }) {
                 {line.sign === "@" ? "" : line.sign}
                 <span class="aside">{line.sign === "+" ? "added" : line.sign === "-" ? "removed" : ""}</span>
               </td>
-              <td class="line">{line.text}</td>
+              <td class="line">{exact(line.text)}</td>
             </tr>
           ))}
         </tbody>
@@ -37,7 +38,7 @@ export function Terminal({ command, output }: { command: string; output?: string
   return (
     <pre class="terminal" tabIndex={0}>
       <span class="prompt">$ </span>
-      <span class="command">{command}</span>
+      <span class="command">{exact(command)}</span>
       {output ? (
         <>
           {"\n"}
@@ -49,16 +50,16 @@ export function Terminal({ command, output }: { command: string; output?: string
 }
 
 /** The fields of an object, one below the other. */
-export function Fields({ value }: { value: JsonObject }) {
+export function Fields({ value, isWhole = false }: { value: JsonObject; isWhole?: boolean }) {
   const names = Object.keys(value);
   if (!names.length) return <p class="quiet">no input</p>;
   return (
     <dl class="fields">
       {names.map((name) => (
         <div key={name}>
-          <dt>{name}</dt>
+          <dt>{exactLine(name)}</dt>
           <dd>
-            <Value value={value[name] ?? null} />
+            <Value value={value[name] ?? null} isWhole={isWhole} />
           </dd>
         </div>
       ))}
@@ -66,26 +67,60 @@ export function Fields({ value }: { value: JsonObject }) {
   );
 }
 
-function Value({ value }: { value: Json }) {
-  if (typeof value === "string") {
-    return value.includes("\n") ? (
-      <pre class="value" tabIndex={0}>
-        <Folded text={value} />
-      </pre>
-    ) : (
-      <span>
-        <Folded text={value} />
-      </span>
-    );
+function Value({ value, isWhole }: { value: Json; isWhole: boolean }) {
+  const isText = typeof value === "string";
+  if (!isText && (typeof value !== "object" || value === null)) return <code>{String(value)}</code>;
+  const words = exact(isText ? value : JSON.stringify(value, null, 2));
+  const shown = isWhole ? words : <Folded text={words} />;
+  if (isText && !value.includes("\n")) return <span class="words">{shown}</span>;
+  return (
+    <pre class="value" tabIndex={0}>
+      {shown}
+    </pre>
+  );
+}
+
+/** The fields of an input that have a form of their own in an ask, and what draws each of them. */
+const DRAWN: Readonly<Record<string, readonly string[]>> = {
+  Bash: ["command", "description"],
+  Edit: ["old_string", "new_string"],
+  Write: ["content"],
+  NotebookEdit: ["new_source"],
+  ExitPlanMode: ["plan"],
+  Agent: ["prompt", "description"],
+  Task: ["prompt", "description"],
+};
+
+/** All of an input, as it will be used: nothing is folded, read as Markdown or left out. */
+export const WholeInput = pure<{ name: string; input: JsonObject }>(({ name, input }) => {
+  const drawn = (DRAWN[name] ?? []).filter((field) => typeof input[field] === "string");
+  const rest = Object.fromEntries(Object.entries(input).filter(([field]) => !drawn.includes(field)));
+  return (
+    <>
+      {(!drawn.length || Object.keys(rest).length > 0) && <Fields value={rest} isWhole />}
+      {drawn.length > 0 && <Drawn name={name} input={input} />}
+    </>
+  );
+});
+
+function Drawn({ name, input }: { name: string; input: JsonObject }) {
+  const [before, after] = [text(input["old_string"]), text(input["new_string"])];
+  switch (name) {
+    case "Bash":
+      return <Terminal command={text(input["command"])} />;
+    case "Edit":
+      return <Diff lines={diffLines(before, after)} most={Infinity} />;
+    case "Write":
+      return <Diff lines={addedLines(text(input["content"]))} most={Infinity} />;
+    case "NotebookEdit":
+      return <Diff lines={addedLines(text(input["new_source"]))} most={Infinity} />;
+    default:
+      return (
+        <pre class="value" tabIndex={0}>
+          {exact(text(input[name === "ExitPlanMode" ? "plan" : "prompt"]))}
+        </pre>
+      );
   }
-  if (typeof value === "object" && value !== null) {
-    return (
-      <pre class="value" tabIndex={0}>
-        <Folded text={JSON.stringify(value, null, 2)} />
-      </pre>
-    );
-  }
-  return <code>{String(value)}</code>;
 }
 
 /** The input of a tool. */

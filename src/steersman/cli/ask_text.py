@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from steersman import _json
-from steersman._terminal import one_line, printable
+from steersman._terminal import exact, one_line
 from steersman.errors import UsageError
 from steersman.inbox import AskOutcome, Change
 from steersman.permissions import Allow, Ask, Deny
@@ -24,7 +24,7 @@ def as_line(ask: Ask) -> str:
     text = json.dumps(_asked(ask), ensure_ascii=False)
     shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
     words = [ask.id, ask.kind, ask.tool_name or "-", _date(ask.created), shown]
-    return "  ".join(map(one_line, words))
+    return "  ".join(one_line(exact(word)) for word in words)
 
 
 def as_page(ask: Ask) -> str:
@@ -42,8 +42,8 @@ def as_page(ask: Ask) -> str:
         "before": _earlier(ask),
         "digest": ask.digest,
     }
-    lines = [f"{name + ':':10}{one_line(value)}" for name, value in fields.items() if value]
-    return "\n".join([*lines, printable(json.dumps(_asked(ask), indent=2, ensure_ascii=False))])
+    lines = [f"{name + ':':10}{one_line(exact(value))}" for name, value in fields.items() if value]
+    return "\n".join([*lines, exact(json.dumps(_asked(ask), indent=2, ensure_ascii=False))])
 
 
 def _earlier(ask: Ask) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from steersman._json import JsonObject, is_array, is_mapping
-from steersman._terminal import one_line, printable
+from steersman._terminal import exact, one_line
 
 __all__ = ["CallView", "Line", "brief", "view"]
 
@@ -39,12 +39,17 @@ class CallView:
     title: str
     lines: tuple[Line, ...]
 
-    def shown(self, most: int = MOST_LINES) -> tuple[Line, ...]:
+    @property
+    def hidden(self) -> int:
+        """How many lines `shown` leaves out."""
+        return max(0, len(self.lines) - MOST_LINES)
+
+    def shown(self) -> tuple[Line, ...]:
         """Return the first lines, and how many there are more."""
-        if len(self.lines) <= most:
+        if not self.hidden:
             return self.lines
-        more = len(self.lines) - most
-        return (*self.lines[:most], Line(f"... {more} more lines: press ? to see them"))
+        more = f"... {self.hidden} more lines: press ? to see them"
+        return (*self.lines[:MOST_LINES], Line(more))
 
 
 def brief(name: str, given: JsonObject) -> str:
@@ -56,7 +61,7 @@ def brief(name: str, given: JsonObject) -> str:
             subject = str(given[field])
     if not subject and given:
         subject = json.dumps(dict(given), ensure_ascii=False, default=str)
-    text = one_line(f"{name} {subject}".strip().replace("\n", " ; "))
+    text = _name(f"{name} {subject}".strip().replace("\n", " ; "))
     return text if len(text) <= LONGEST_BRIEF else f"{text[:LONGEST_BRIEF]}..."
 
 
@@ -67,12 +72,12 @@ def view(name: str, given: JsonObject, read: Read | None = None) -> CallView:
     if changes:
         added = sum(line.kind == "added" for line in changes)
         removed = sum(line.kind == "removed" for line in changes)
-        return CallView(f"{one_line(name)} {one_line(path)}   +{added} -{removed}", tuple(changes))
+        return CallView(f"{_name(name)} {_name(path)}   +{added} -{removed}", tuple(changes))
     command = given.get("command")
     if isinstance(command, str):
         rest = {key: value for key, value in given.items() if key != "command"}
-        return CallView(one_line(name), (*_plain(command), *_plain(_json(rest) if rest else "")))
-    return CallView(one_line(name), _plain(_json(given)))
+        return CallView(_name(name), (*_plain(command), *_plain(_json(rest) if rest else "")))
+    return CallView(_name(name), _plain(_json(given)))
 
 
 def read_text(path: str) -> str | None:
@@ -108,11 +113,15 @@ def _difference(old: str, new: str) -> Iterator[Line]:
     for index, line in enumerate(found):
         # The first two lines are names of files.
         if index > 1 and line[:1] in kinds:
-            yield Line(f"{line[:1]} {printable(line[1:])}", kinds[line[:1]])
+            yield Line(f"{line[:1]} {exact(line[1:])}", kinds[line[:1]])
+
+
+def _name(text: str) -> str:
+    return one_line(exact(text))
 
 
 def _plain(text: str) -> tuple[Line, ...]:
-    return tuple(Line(printable(line)) for line in text.split("\n")) if text else ()
+    return tuple(Line(exact(line)) for line in text.split("\n")) if text else ()
 
 
 def _json(given: JsonObject) -> str:

@@ -11,7 +11,7 @@ from steersman.cli.call_text import CallView, brief, view
 from steersman.cli.chat_lines import ChatLines
 from steersman.cli.editing import EditFailed
 from steersman.cli.page import Page
-from steersman.cli.terminal_asks import DENIED, KEYS, chosen, reason_of
+from steersman.cli.terminal_asks import DENIED, HIDDEN, KEYS, chosen, reason_of
 from steersman.permissions import (
     Allow,
     Decision,
@@ -27,7 +27,7 @@ __all__ = ["ChatAsks"]
 Edit = Callable[[JsonDict], Awaitable[JsonDict]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Open:
     """An ask that waits for a key."""
 
@@ -36,6 +36,8 @@ class _Open:
     given: JsonDict
     context: PermissionContext
     answer: asyncio.Future[Decision]
+    hidden: int
+    """How many lines of it were not shown yet."""
 
 
 class ChatAsks:
@@ -65,7 +67,8 @@ class ChatAsks:
         """Show a call, and return what the user decides."""
         async with self._lock:
             answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-            ask = self._open = _Open(view(name, given), name, given, context, answer)
+            seen = view(name, given)
+            ask = self._open = _Open(seen, name, given, context, answer, seen.hidden)
             self._lines.ask(ask.seen, ask.seen.shown(), KEYS)
             try:
                 decision = await answer
@@ -86,6 +89,8 @@ class ChatAsks:
         if ask is None or ask.answer.done():
             return
         match key:
+            case "y" | "a" | "e" if ask.hidden:
+                self._lines.line("ask", HIDDEN.format(ask.hidden))
             case "y":
                 ask.answer.set_result(Allow())
             case "a":
@@ -101,6 +106,7 @@ class ChatAsks:
             case _:
                 self._lines.line("ask", reason_of(ask.context))
                 self._lines.ask(ask.seen, ask.seen.lines, KEYS)
+                ask.hidden = 0
 
     async def answer(self, asked: QuestionAsk) -> Sequence[QuestionAnswer]:
         """Show the choices of `AskUserQuestion`, and return the user's answers."""

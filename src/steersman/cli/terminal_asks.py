@@ -22,11 +22,12 @@ from steersman.permissions import (
     QuestionAsk,
 )
 
-__all__ = ["DENIED", "KEYS", "TERMINAL", "TerminalAsks", "chosen", "reason_of"]
+__all__ = ["DENIED", "HIDDEN", "KEYS", "TERMINAL", "TerminalAsks", "chosen", "reason_of"]
 
 TERMINAL = "/dev/tty"
 KEYS = "[y] yes  [a] always here  [n] no, because...  [e] edit  [?] why asked"
 NO_TERMINAL = "There is no terminal to ask on, so this was denied."
+HIDDEN = "{} lines are hidden: press ? to see them, then you can allow it"
 DENIED = "The user denied this."
 LONGEST_LINE = 65536
 
@@ -63,9 +64,12 @@ class TerminalAsks:
     async def _asked(self, name: str, given: JsonDict, context: PermissionContext) -> Decision:
         seen = view(name, given)
         self._page.ask(seen, seen.shown())
+        hidden = seen.hidden
         while True:
             key, _, rest = (await self._line(KEYS)).strip().partition(" ")
             match key.lower():
+                case "y" | "yes" | "a" | "always" | "e" | "edit" if hidden:
+                    self._page.line("ask", HIDDEN.format(hidden))
                 case "y" | "yes":
                     return Allow()
                 case "a" | "always":
@@ -81,6 +85,7 @@ class TerminalAsks:
                 case "?":
                     self._page.line("ask", reason_of(context))
                     self._page.ask(seen, seen.lines)
+                    hidden = 0
                 case _:
                     pass
 

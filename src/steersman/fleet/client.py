@@ -83,7 +83,8 @@ class FleetClient:
         """Store a job for the workers and return it.
 
         The same `key` in the same conversation is the same job; `KeyTaken` is raised for another
-        prompt. A `conversation` of None begins a new one.
+        prompt. A `conversation` of None begins a new one. `limits` can only lower those of the
+        agent; a budget that the agent requires is used without being named.
         """
         content = prompt_content(prompt)
         checks.optional(checks.non_empty)("conversation", conversation)

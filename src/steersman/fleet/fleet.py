@@ -24,7 +24,7 @@ from steersman.fleet.queue import JobQueue, Join
 from steersman.fleet.scheduler import Scheduler
 from steersman.fleet.sessions import FleetSessions
 from steersman.fleet.slots import Slots
-from steersman.fleet.specs import cost_of, limits_fields, usd_of
+from steersman.fleet.specs import budget_of, cost_of, limits_fields, limits_for, usd_of
 from steersman.fleet.status import Drained, FleetStatus
 from steersman.options import Limits, checks
 
@@ -157,13 +157,16 @@ class Fleet:
         Turns of one conversation run one after the other. A `conversation` of None begins a new
         one: `job.conversation` is its id. The same `key` in the same conversation is the same job;
         `KeyTaken` is raised for another prompt. `when="next"` and `"now"` reach a turn in progress;
-        otherwise it is the next turn of the conversation. Raises `LimitReached` if the budget is
-        used up.
+        otherwise it is the next turn of the conversation. `limits` can only lower those of the
+        agent. Raises `LimitReached` if the budget is used up.
         """
         content = prompt_content(prompt)
         self._check(conversation, key, agent, priority, limits, when)
+        budget = budget_of(self.agents[agent], budget)
         self._budgets.check(budget)
         fields = limits_fields(limits)
+        if fields is not None:
+            fields = limits_fields(limits_for(self.agents[agent], fields))
         if not self._is_open or self._slots.scheduler.is_draining:
             what = "is being drained" if self._is_open else "is not open"
             raise ChannelClosed(f"this fleet {what}", hint="use `async with Fleet(agent) as fleet`")

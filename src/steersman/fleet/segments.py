@@ -20,7 +20,7 @@ from steersman._json import JsonDict, JsonObject
 from steersman.errors import LimitReached, SessionInUse, SteersmanError, StoreError, UsageError
 from steersman.fleet.jobs import failed_result
 from steersman.fleet.ports import JobSpec, SegmentEnd
-from steersman.fleet.specs import limits_of, usd_of
+from steersman.fleet.specs import budget_of, limits_for
 from steersman.fleet.turn_gate import TurnGate
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.journal.value_json import result_to_json
@@ -103,7 +103,8 @@ class StoreSegments:
             return SegmentEnd(state="again", why=hold.words(time.time()), after=after)
         self._begun += 1
         try:
-            held = await self._reserve(spec)
+            spec = replace(spec, budget=budget_of(agent, spec.budget))
+            held = await self._reserve(agent, spec)
             return held if held is not None else await self._turn(agent, spec)
         except (StoreError, SessionInUse) as error:
             return SegmentEnd(state="again", why=error.what, after=AGAIN)
@@ -167,18 +168,18 @@ class StoreSegments:
             words["include_partial_messages"] = False
         if self._is_shared and options.session_store is None:
             words["session_store"] = self._store
-        if spec.limits is not None:
-            words["limits"] = limits_of(spec.limits)
+        words["limits"] = limits_for(agent, spec.limits)
         return words
 
     # Money
 
-    async def _reserve(self, spec: JobSpec) -> SegmentEnd | None:
+    async def _reserve(self, agent: Agent, spec: JobSpec) -> SegmentEnd | None:
         """Reserve what the turn may cost. Returns how the segment ends if there is not enough."""
         if spec.budget is None:
             return None
         fleet = self._store.inbox().fleet
-        match await fleet.reserve(spec.budget, spec.id, usd_of(spec.limits)):
+        amount = limits_for(agent, spec.limits).turn.usd
+        match await fleet.reserve(spec.budget, spec.id, amount):
             case "reserved":
                 return None
             case "wait":
@@ -202,7 +203,8 @@ class StoreSegments:
 
     async def release(self, spec: JobSpec, cost: float = 0.0) -> None:
         """Replace what a job has reserved by its cost; only the first call counts."""
-        if spec.budget is None:
+        agent = self._agents.get(spec.agent)
+        if spec.budget is None and (agent is None or agent.options.limits.fleet_budget is None):
             return
         try:
             await self._store.inbox().fleet.settle(spec.id, cost)

@@ -18,7 +18,7 @@ from steersman.errors import SteersmanError, StoreError
 from steersman.fleet.jobs import failed_result
 from steersman.fleet.ports import JobSpec, SegmentEnd
 from steersman.fleet.rate_limits import limited_until
-from steersman.fleet.specs import limits_of, result_json
+from steersman.fleet.specs import limits_for, result_json
 from steersman.journal.results import TurnResult
 from steersman.journal.snapshot import StateChanged
 from steersman.messages.parsing import Message
@@ -150,7 +150,7 @@ class FleetSessions:
         agent = self.agents[spec.agent]
         words = self._words(agent)
         if spec.limits is not None:
-            words["limits"] = limits_of(spec.limits)
+            words["limits"] = limits_for(agent, spec.limits)
         session = await agent.open(spec.conversation, **words)
         return self._keep(spec.conversation, session, spec.agent, limits)
 

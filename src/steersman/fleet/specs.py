@@ -7,12 +7,14 @@ from typing import Any
 
 from steersman import _json
 from steersman._json import JsonDict, JsonObject
+from steersman.agent import Agent
+from steersman.errors import UsageError
 from steersman.fleet.ports import SegmentEnd
 from steersman.journal.results import TurnResult
 from steersman.journal.value_json import result_to_json
 from steersman.options.limits import Caps, Limits
 
-__all__ = ["cost_of", "limits_fields", "limits_of", "result_json", "usd_of"]
+__all__ = ["budget_of", "cost_of", "limits_fields", "limits_for", "result_json", "usd_of"]
 
 
 def limits_fields(limits: Limits | None) -> JsonDict | None:
@@ -27,8 +29,22 @@ def limits_fields(limits: Limits | None) -> JsonDict | None:
     }
 
 
-def limits_of(fields: JsonObject) -> Limits:
-    """Return the limits that `limits_fields` wrote."""
+def budget_of(agent: Agent, budget: str | None) -> str | None:
+    """Return the budget of a job, which is that of its agent if that requires one."""
+    required = agent.options.limits.fleet_budget
+    if required is not None and budget not in (None, required):
+        allowed = f"{required!r}, which Limits(fleet_budget=...) of the agent requires, or None"
+        raise UsageError("budget", budget, allowed)
+    return required or budget
+
+
+def limits_for(agent: Agent, fields: JsonObject | None) -> Limits:
+    """Return the limits of an agent, lowered to those of a job that `limits_fields` wrote."""
+    own = agent.options.limits
+    return own if fields is None else own.lowered(_limits_of(fields))
+
+
+def _limits_of(fields: JsonObject) -> Limits:
     plain: dict[str, Any] = dict(fields)
     for name in ("turn", "session"):
         plain[name] = Caps(**plain.get(name, {}))

@@ -37,13 +37,14 @@ class AskOutcome:
     """Who answered or what expired the ask; for `closed`, the reason."""
     answer: Any = None
 
-    def error(self) -> AskError:
-        """Return the error for a caller that answers later."""
+    def error(self, session: str = "") -> AskError:
+        """Return the error for a caller that answers later; `session` is that of the ask."""
         if self.how == "answered":
-            return AlreadyAnswered(self.ask_id, self.by, self.answer)
+            return AlreadyAnswered(self.ask_id, self.by, self.answer, session=session)
+        reason = f"the session no longer waits for it: {self.by}"
         if self.how == "expired":
-            return AskGone(self.ask_id, f"it has expired and was denied by {self.by}")
-        return AskGone(self.ask_id, f"the session no longer waits for it: {self.by}")
+            reason = f"it has expired and was denied by {self.by}"
+        return AskGone(self.ask_id, reason, session=session)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from steersman.errors import AskChanged, AskError, SteersmanError, UsageError
 from steersman.inbox.changes import AskOutcome
 from steersman.permissions import Ask
 
-__all__ = ["answer_each", "check_answer", "check_expires_after", "check_name"]
+__all__ = ["answer_each", "check_answer", "check_expires_after", "check_name", "seen_of"]
 
 
 def check_name(argument: Literal["by", "to"], given: object) -> None:
@@ -33,6 +33,11 @@ def check_answer(ask: Ask, answer: object, seen: object) -> None:
     ask.response(answer)
     if seen is not None and seen != ask.digest:
         raise AskChanged(ask.id, seen, ask.digest)
+
+
+def seen_of(given: Ask | str, seen: str | None) -> str | None:
+    """Return the digest of what was shown: of the ask that was given, unless `seen` names one."""
+    return given.digest if seen is None and isinstance(given, Ask) else seen
 
 
 async def answer_each(

@@ -17,7 +17,13 @@ from typing import Any, TypeAlias
 
 from steersman.errors import AskError, AskNotFound, SteersmanError, UsageError
 from steersman.inbox.changes import EXPIRED, AskOutcome, Change, Watch
-from steersman.inbox.checks import answer_each, check_answer, check_expires_after, check_name
+from steersman.inbox.checks import (
+    answer_each,
+    check_answer,
+    check_expires_after,
+    check_name,
+    seen_of,
+)
 from steersman.permissions import Ask, AskKind
 from steersman.ports import Clock
 
@@ -130,11 +136,12 @@ class Inbox:
         or `skip()`, an elicitation `ElicitationAnswer`, a dialog `DialogAnswer`. Raises
         `AlreadyAnswered` with the name of who was first, `AskGone`, `AskNotFound`, or `UsageError`
         for another type, or if several sessions have an ask with this id: then pass `session`.
-        `seen` is the `digest` of the ask that was shown; if it is another, raises `AskChanged`.
+        `seen` is the `digest` of the ask that was shown; if it is another, raises `AskChanged`. For
+        an ask, and not its id, it is the digest of that ask.
         """
         check_name("by", by)
         key = self._key(ask_id, session)
-        check_answer(self.get(key[1], session=key[0]), answer, seen)
+        check_answer(self.get(key[1], session=key[0]), answer, seen_of(ask_id, seen))
         return self._end(key, AskOutcome(key[1], "answered", by, answer))
 
     async def answer_many(
@@ -222,7 +229,7 @@ class Inbox:
         if waiting is not None:
             return waiting
         outcome = self._outcomes.get(key)
-        raise AskNotFound(key[1]) if outcome is None else outcome.error()
+        raise AskNotFound(key[1]) if outcome is None else outcome.error(key[0])
 
     def _forget(self, key: _Key) -> None:
         session, ask_id = key

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 from steersman._background import BackgroundTasks
@@ -44,8 +45,10 @@ _lost: list[_Run] = []
 class AskKeeper:
     """The asks and watchers of one store in this process. Methods may be called in any thread."""
 
-    def __init__(self, make_rows: Callable[[], AskRows]) -> None:
+    def __init__(self, make_rows: Callable[[], AskRows], path: Path | None = None) -> None:
         self._make_rows = make_rows
+        self.path = path
+        """The file of the store; None if a server has it."""
         self._lock = threading.Lock()
         self._run: _Run | None = None
         self._pid = os.getpid()

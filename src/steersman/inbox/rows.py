@@ -67,7 +67,9 @@ class AskRow:
     def error(self) -> SteersmanError:
         """Return the error for a caller that answers an ask which is not open."""
         outcome = self.outcome()
-        return AskGone(self.ask.id, STRANGE) if outcome is None else outcome.error()
+        if outcome is None:
+            return AskGone(self.ask.id, STRANGE, session=self.ask.session)
+        return outcome.error(self.ask.session)
 
     def reply(self) -> object:
         """Return the answer for the session: a refusal if it cannot be read, or does not fit."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
@@ -20,6 +21,7 @@ from steersman.inbox.checks import (
     check_answer,
     check_expires_after,
     check_name,
+    seen_of,
 )
 from steersman.inbox.fleet_work import StoredFleet
 from steersman.inbox.keeper import AskKeeper
@@ -54,6 +56,11 @@ class StoredInbox:
         self._waiting: dict[tuple[str, str], Waiting] = {}
         """By session and id of the request of this process."""
         self._work = StoredWork(keeper)
+
+    @property
+    def path(self) -> Path | None:
+        """The file that the asks are in; None if a database server has them."""
+        return self._keeper.path
 
     @property
     def work(self) -> StoredWork:
@@ -192,7 +199,7 @@ class StoredInbox:
 
         async def work(rows: AskRows) -> AskOutcome:
             row = await _open_row(rows, ask_id, session)
-            check_answer(row.ask, answer, seen)
+            check_answer(row.ask, answer, seen_of(ask_id, seen))
             return await _end(rows, row, "answered", by, answer_to_json(_listed(answer)).decode())
 
         return await self._keeper.call(work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 from steersman.errors import Described, UsageError
 from steersman.options import checks
@@ -85,6 +86,14 @@ class Caps:
         """Whether there is no limit at all."""
         return all(getattr(self, each.name) is None for each in dataclasses.fields(self))
 
+    def lowered(self, other: Caps) -> Caps:
+        """Return the lower of both limits, for each."""
+        found: dict[str, Any] = {}
+        for each in dataclasses.fields(self):
+            both = getattr(self, each.name), getattr(other, each.name)
+            found[each.name] = min((one for one in both if one is not None), default=None)
+        return Caps(**found)
+
 
 _is_caps = checks.instance_of(Caps, "a Caps value")
 
@@ -137,6 +146,8 @@ class Limits:
     """The fraction of a limit at which the journal gets a warning."""
     is_hard: bool = False
     """Whether a limit kills the CLI, which ends the session, instead of interrupting the turn."""
+    fleet_budget: str | None = None
+    """The budget that each job of the agent uses in a fleet; a job cannot name another."""
 
     def __post_init__(self) -> None:
         for name in ("turn", "session"):
@@ -145,6 +156,17 @@ class Limits:
         if self.warn_at > 1:
             raise UsageError("limits.warn_at", self.warn_at, "a fraction, above 0 and at most 1")
         checks.flag("limits.is_hard", self.is_hard)
+        checks.optional(checks.non_empty)("limits.fleet_budget", self.fleet_budget)
+
+    def lowered(self, other: Limits) -> Limits:
+        """Return these limits, each lowered to that of `other` where that is lower."""
+        return Limits(
+            turn=self.turn.lowered(other.turn),
+            session=self.session.lowered(other.session),
+            warn_at=min(self.warn_at, other.warn_at),
+            is_hard=self.is_hard or other.is_hard,
+            fleet_budget=self.fleet_budget,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

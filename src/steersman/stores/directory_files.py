@@ -7,7 +7,6 @@ entry: the next append begins on a line of its own.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -30,11 +29,11 @@ from steersman.stores.entry_json import (
     new_lines,
 )
 from steersman.stores.file_locks import (
+    ENTRIES,
     FileLocks,
-    clear_note,
     errors_translated,
     make_folders,
-    write_note,
+    open_below,
 )
 from steersman.stores.known_entries import KnownEntries, Opened, lines_until
 from steersman.transcripts.keys import (
@@ -47,12 +46,12 @@ from steersman.transcripts.keys import (
 __all__ = ["ChunkReader", "SessionFiles"]
 
 OWNER_ONLY = 0o600
-ENTRIES, SUMMARY = ".jsonl", ".summary.json"
+SUMMARY = ".summary.json"
 LONGEST_NAME = 200
 MOST_KNOWN = 256
 """Keys whose uuids are kept in memory."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
-_NEW = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_RDWR | os.O_CREAT | os.O_APPEND
 
 
 class SessionFiles:
@@ -68,18 +67,19 @@ class SessionFiles:
         path, lines = self._path(place), lines_of(entries)
         if not lines:
             return
-        with self._locks.held(place, fcntl.LOCK_EX) as lock, errors_translated(path):
+        with self._locks.to_write(place) as lock, errors_translated(path):
             make_folders(self._root, path.parent)
-            with os.fdopen(os.open(path, _NEW, OWNER_ONLY), "r+b", buffering=0) as file:
-                known = self._known_in(path, file)
+            number = open_below(self._root, path, _NEW)
+            with os.fdopen(number, "r+b", buffering=0) as file:
+                known = self._known_in(path, file, os.fstat(number).st_size)
                 fresh = new_lines(lines, known.uuids)
                 if not fresh:
                     return
                 before = known.size
                 data = b"".join(line.text + b"\n" for line in fresh)
-                write_note(lock, path.relative_to(self._root), before)
+                lock.write_note(path, before)
                 _write_all(file, before, (b"" if known.is_whole else b"\n") + data)
-                clear_note(lock)
+                lock.clear_note()
                 known.wrote(file, (line.uuid for line in fresh))
                 if not place.subpath:
                     new = [line.entry for line in fresh]
@@ -95,18 +95,19 @@ class SessionFiles:
     def open_stream(self, place: Place) -> ChunkReader | None:
         """Return what gives the entries that the key has now, chunk by chunk."""
         path = self._path(place)
-        with self._locks.held(place, fcntl.LOCK_SH), errors_translated(path):
+        with self._locks.to_read(place) as lock, errors_translated(path):
             try:
-                file = path.open("rb")
+                number = open_below(self._root, path, os.O_RDONLY)
             except FileNotFoundError:
                 return None
-            return ChunkReader(path, file, os.fstat(file.fileno()).st_size)
+            size = lock.whole(path, os.fstat(number).st_size)
+            return ChunkReader(path, os.fdopen(number, "rb"), size)
 
     def count(self, place: Place) -> int:
         """Return how many entries the key has."""
         path = self._path(place)
         with self._opened(place) as opened:
-            return 0 if opened is None else self._known_in(path, opened[0]).count
+            return 0 if opened is None else self._known_in(path, *opened).count
 
     def list_sessions(self, project: str) -> list[SessionStoreListEntry]:
         """Return the sessions of a project that have entries."""
@@ -128,7 +129,7 @@ class SessionFiles:
     def delete(self, place: Place) -> None:
         """Remove the files of the key. The session's own file is the last, so none is forgotten."""
         path = self._path(place)
-        with self._locks.held(place, fcntl.LOCK_EX), errors_translated(path):
+        with self._locks.to_write(place), errors_translated(path):
             if not place.subpath:
                 with suppress(FileNotFoundError):
                     shutil.rmtree(path.with_suffix(""))
@@ -166,14 +167,14 @@ class SessionFiles:
         *parents, last = (_name(part) for part in place.subpath.split("/"))
         return Path(folder, _name(place.session), *parents, last + ENTRIES)
 
-    def _known_in(self, path: Path, file: BinaryIO) -> KnownEntries:
+    def _known_in(self, path: Path, file: BinaryIO, size: int) -> KnownEntries:
         known = self._known.get(path)
         if known is None or not known.is_of(file):
             known = self._known[path] = KnownEntries(file)
         self._known.move_to_end(path)
         while len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
-        known.read_on(file)
+        known.read_on(file, size)
         return known
 
     @contextmanager

@@ -53,9 +53,8 @@ class KnownEntries:
         """
         return self._identity == _identity(file) and self._ends == _ends(file, self.size)
 
-    def read_on(self, file: BinaryIO) -> None:
-        """Read what was appended since the last time."""
-        size = os.fstat(file.fileno()).st_size
+    def read_on(self, file: BinaryIO, size: int) -> None:
+        """Read what was appended since the last time, up to `size`."""
         if size == self.size:
             return
         begin = self.size if self.is_whole else 0

@@ -142,7 +142,7 @@ class SqliteStore:
         from steersman.stores.sqlite_asks import sqlite_asks  # noqa: PLC0415 - as above
 
         if self._asks is None:
-            self._asks = AskKeeper(partial(sqlite_asks, self.path, self._timeout))
+            self._asks = AskKeeper(partial(sqlite_asks, self.path, self._timeout), self.path)
         return self._asks
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:

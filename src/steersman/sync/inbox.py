@@ -80,7 +80,8 @@ class Inbox:
         or `skip()`, an elicitation `ElicitationAnswer`, a dialog `DialogAnswer`. Raises
         `AlreadyAnswered` with the name of who was first, `AskGone`, `AskNotFound`, or `UsageError`
         for another type, or if several sessions have an ask with this id: then pass `session`.
-        `seen` is the `digest` of the ask that was shown; if it is another, raises `AskChanged`.
+        `seen` is the `digest` of the ask that was shown; if it is another, raises `AskChanged`. For
+        an ask, and not its id, it is the digest of that ask.
         """
         return self._portal.call(
             self.inbox.answer, ask_id, answer, by=by, session=session, seen=seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +12,7 @@ from typing import Self
 
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
@@ -30,14 +31,17 @@ from steersman.web.fields import Fields
 from steersman.web.limits import Connections, WebLimits, Writes
 from steersman.web.live import LiveConnection
 from steersman.web.openapi import our_version
+from steersman.web.reach import check_out_of_reach
 from steersman.web.routes import PAGES, Routes
 from steersman.web.security import API_HEADERS, LOOPBACK, Gate
 from steersman.web.verbs import Verbs
-from steersman.web.viewers import Authenticate, LinkLogin, Viewer
+from steersman.web.viewers import PROTOCOL, Authenticate, LinkLogin, Viewer
 
 __all__ = ["Bridge"]
 
-COOKIES = ".viewers.json"
+LOGINS = ".logins.json"
+VIEWER = "steersman.viewer"
+"""The key of a request's viewer in its scope."""
 MOST_LISTED = 500
 LONGEST_LOOK = 30.0
 """Seconds between two looks for idle sessions and stuck viewers, at most."""
@@ -47,9 +51,10 @@ class Bridge:
     """Serves sessions of `agents`. Mount it in any ASGI application, or run it with uvicorn.
 
     Sessions are kept in the directory `journals`, and found there again after a restart; without
-    one they end with the bridge. Without `authenticate` there is one viewer, who logs in with
-    `link()` or with `token`. `hosts` are the names under which browsers may reach the server. Close
-    it with `aclose()`, or use `async with`.
+    one they end with the bridge. Neither these nor the store of `inbox` may lie inside a directory
+    of an agent, whose tools could read them. Without `authenticate` there is one viewer, who logs
+    in with `link()` or with `token`. `hosts` are the names under which browsers may reach the
+    server. Close it with `aclose()`, or use `async with`.
     """
 
     def __init__(  # noqa: PLR0913 - one keyword for each thing that a server decides
@@ -70,10 +75,18 @@ class Bridge:
         self.inbox = _checked_inbox(inbox)
         self._gate = Gate(hosts, origins)
         known = check_agents(agents)
-        self._temporary, folder = _folder_for(journals)
-        self._login = LinkLogin(folder / COOKIES, token) if authenticate is None else None
+        given = _checked_journals(journals)
+        places = {"journals": given or Path(tempfile.gettempdir())}
+        if isinstance(self.inbox, StoredInbox) and self.inbox.path is not None:
+            places["inbox"] = self.inbox.path
+        check_out_of_reach(known, places)
+        self._temporary, folder = _folder_for(given)
+        self._login = LinkLogin(folder / LOGINS, token) if authenticate is None else None
         self._authenticate = authenticate or self._login
-        self._connections = Connections(self.limits.connections)
+        limits = self.limits
+        # The own login knows one viewer, who needs to leave no room.
+        each = limits.connections if authenticate is None else limits.viewer_connections
+        self._connections = Connections(limits.connections, each)
         self._conversations = Conversations(known, self.inbox, folder, self.limits, self._changed)
         self._asks = OpenAsks(self.inbox, self._asked, self._redacted)
         self._background = BackgroundTasks(LOG)
@@ -81,10 +94,16 @@ class Bridge:
         writes = Writes(self.limits.writes)
         self._verbs = Verbs(self._conversations, self._asks, self._continuing, self.limits, writes)
         self._routes = Routes(
-            self._verbs, self.limits, self._connections, self._login, lambda: self.faults
+            self._verbs,
+            limits,
+            self._connections,
+            self._login,
+            logged_out=self._end_logged_out,
+            faults=lambda: self.faults,
         )
         self._router = Router(self._routes.all(), redirect_slashes=False, default=_no_route)
-        self._live: set[LiveConnection] = set()
+        self._live: dict[LiveConnection, HTTPConnection] = {}
+        """The WebSockets that are open, and what asked for each."""
         self._is_started = self._is_closed = False
 
     # For the program that runs it
@@ -139,6 +158,18 @@ class Bridge:
         stored = self.inbox.faults if isinstance(self.inbox, StoredInbox) else {}
         return {**self._background.faults, **stored}
 
+    def disconnect(self, viewer: str) -> None:
+        """Close the connections of a viewer, such as one who has logged out of your application.
+
+        A page connects again at once, and is let in if `authenticate` still knows the viewer.
+        """
+        for connection in [*self._live]:
+            if connection.viewer.name == viewer:
+                connection.leave()
+        for stream, request in [*self._routes.streams.items()]:
+            if request.scope[VIEWER].name == viewer:
+                stream.close()
+
     async def __aenter__(self) -> Self:
         self._start()
         return self
@@ -187,9 +218,15 @@ class Bridge:
                 return
 
     async def _on_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answered = _Answered(send)
+        asked = HTTPConnection(scope)
+        answered = _Answered(send, self._gate.headers_for(asked))
         try:
-            scope["steersman.viewer"] = await self._let_in(HTTPConnection(scope))
+            if scope["method"] == "OPTIONS" and "access-control-request-method" in asked.headers:
+                # A browser asks whether the page may send its request, without login.
+                self._gate.check(asked, is_page=False)
+                await Response(status_code=204)(scope, receive, answered)
+                return
+            scope[VIEWER] = await self._let_in(asked)
             # Routes raise then, and do not answer with text of their own.
             scope.setdefault("app", self)
             await self._router(scope, receive, answered)
@@ -202,23 +239,30 @@ class Bridge:
 
     async def _on_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            viewer = await self._let_in(HTTPConnection(scope))
+            asked = HTTPConnection(scope)
+            viewer = await self._let_in(asked)
             assert viewer is not None
-            with self._connections.one():
+            with self._connections.one(viewer.name):
                 await receive()
-                await send({"type": "websocket.accept"})
-                await self._serve_live(viewer, receive, send)
+                protocol = PROTOCOL if PROTOCOL in scope.get("subprotocols", ()) else None
+                await send({"type": "websocket.accept", "subprotocol": protocol})
+                await self._serve_live(asked, viewer, receive, send)
         except Refusal as refusal:
             await _refuse_websocket(WebSocket(scope, receive, send), refusal)
 
-    async def _serve_live(self, viewer: Viewer, receive: Receive, send: Send) -> None:
-        connection = LiveConnection(viewer, self._verbs, self.limits, receive, send)
-        self._live.add(connection)
+    async def _serve_live(
+        self, asked: HTTPConnection, viewer: Viewer, receive: Receive, send: Send
+    ) -> None:
+        async def again() -> Viewer:
+            return await self._still(asked, viewer)
+
+        connection = LiveConnection(viewer, again, self._verbs, self.limits, receive, send)
+        self._live[connection] = asked
         try:
             connection.begin_with(await self._first_frame(viewer))
             await connection.run()
         finally:
-            self._live.discard(connection)
+            self._live.pop(connection, None)
 
     async def _first_frame(self, viewer: Viewer) -> JsonDict:
         return {
@@ -243,11 +287,21 @@ class Bridge:
         self._start()
         if is_page or path in {"/login", "/health"}:
             return None
+        return await self._viewer_of(connection)
+
+    async def _viewer_of(self, connection: HTTPConnection) -> Viewer:
         assert self._authenticate is not None
         viewer = await self._authenticate(connection)
         if viewer is None:
             raise Refusal(401, "not_logged_in", "log in first: open the link that was printed")
         return viewer
+
+    async def _still(self, connection: HTTPConnection, viewer: Viewer) -> Viewer:
+        """Return the viewer of a connection that is open. Raises `Refusal` if it is another now."""
+        found = await self._viewer_of(connection)
+        if found.name != viewer.name:
+            raise Refusal(401, "not_logged_in", "another user is logged in now: connect again")
+        return found
 
     # Work of its own
 
@@ -272,7 +326,28 @@ class Bridge:
             await asyncio.sleep(min(limits.idle / 4, limits.patience / 4, LONGEST_LOOK))
             for connection in [*self._live]:
                 connection.leave_if_stuck()
+            await self._end_logged_out()
             await self._conversations.close_idle()
+
+    async def _end_logged_out(self) -> None:
+        """Close the connections of viewers that are no longer logged in."""
+        open_now = [(each.leave, asked, each.viewer) for each, asked in self._live.items()]
+        open_now += [
+            (stream.close, request, request.scope[VIEWER])
+            for stream, request in self._routes.streams.items()
+        ]
+
+        async def check(leave: Callable[[], None], asked: HTTPConnection, viewer: Viewer) -> None:
+            try:
+                async with asyncio.timeout(self.limits.patience):
+                    await self._still(asked, viewer)
+            except Refusal:
+                leave()
+            except Exception:  # noqa: BLE001 - the caller's own code; a guard fails closed
+                LOG.exception("authenticate failed for a connection that is open")
+                leave()
+
+        await asyncio.gather(*(check(*each) for each in open_now))
 
     def _changed(self, session: str) -> None:
         for connection in self._live:
@@ -292,8 +367,9 @@ class Bridge:
 class _Answered:
     """Sends, adds the headers that every answer has, and knows whether one has begun."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, more: Mapping[str, str]) -> None:
         self._send = send
+        self._more = [(name.lower().encode(), value.encode()) for name, value in more.items()]
         self.has_begun = False
 
     async def __call__(self, message: Message) -> None:
@@ -301,7 +377,7 @@ class _Answered:
             self.has_begun = True
             headers = list(message.get("headers", []))
             names = {name.lower() for name, _ in headers}
-            headers += [pair for pair in _HEADERS if pair[0] not in names]
+            headers += [pair for pair in (*_HEADERS, *self._more) if pair[0] not in names]
             message = {**message, "headers": headers}
         await self._send(message)
 
@@ -344,16 +420,20 @@ def _checked_inbox(inbox: object) -> AnyInbox:
     return inbox
 
 
-def _folder_for(
-    journals: object,
-) -> tuple[tempfile.TemporaryDirectory[str] | None, Path]:
-    """Return the directory of the journals; a temporary one if none is given."""
+def _checked_journals(journals: object) -> Path | None:
+    """Return the path of the journals; None if none is given."""
     if journals is None:
-        temporary = tempfile.TemporaryDirectory(prefix="steersman-web-")
-        return temporary, Path(temporary.name)
+        return None
     if not isinstance(journals, str | Path) or not str(journals):
         raise UsageError("journals", journals, "the path of a directory")
-    folder = Path(journals).absolute()
+    return Path(journals).absolute()
+
+
+def _folder_for(folder: Path | None) -> tuple[tempfile.TemporaryDirectory[str] | None, Path]:
+    """Make the directory of the journals, and return it; a temporary one if none is given."""
+    if folder is None:
+        temporary = tempfile.TemporaryDirectory(prefix="steersman-web-")
+        return temporary, Path(temporary.name)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -16,6 +16,7 @@ from steersman.ports import Asks
 from steersman.web.conversation import Conversation, Notes
 from steersman.web.failures import LOG, Refusal
 from steersman.web.limits import WebLimits
+from steersman.web.viewers import Viewer
 
 __all__ = ["Conversations", "check_agents"]
 
@@ -89,13 +90,19 @@ class Conversations:
 
     # Beginning and opening
 
+    def agents_for(self, viewer: Viewer) -> list[str]:
+        """Return the names of the agents with which a viewer may begin sessions."""
+        allowed = self.agents if viewer.agents is None else viewer.agents
+        return [name for name in self.agents if name in allowed]
+
     def begin(
-        self, agent: str | None, by: str, key: str | None, title: str
+        self, agent: str | None, viewer: Viewer, key: str | None, title: str
     ) -> tuple[Conversation, bool]:
         """Return a new session, not open yet; or the one that was begun with the same key."""
-        name = next(iter(self.agents)) if agent is None else agent
-        if name not in self.agents:
-            words = f"there is no such agent; there are {', '.join(self.agents)}"
+        by, names = viewer.name, self.agents_for(viewer)
+        name = next(iter(names), "") if agent is None else agent
+        if name not in names:
+            words = f"there is no such agent; there are {', '.join(names) or 'none'}"
             raise Refusal(404, "agent_not_found", words)
         session = str(uuid4() if key is None else uuid5(NAMESPACE, f"{by}\n{name}\n{key}"))
         known = self._known.get(session) or self._load(session)

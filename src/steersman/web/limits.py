@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -28,6 +28,8 @@ class WebLimits:
     """Bytes of a request that begins a session or sends a prompt, with what is attached."""
     connections: int = 200
     """WebSockets and event streams that are open at once."""
+    viewer_connections: int = 50
+    """Those of one viewer, if `authenticate=` knows several."""
     writes: int = 60
     """Writes of one viewer in a minute."""
     sessions: int = 50
@@ -51,21 +53,32 @@ class WebLimits:
 class Connections:
     """Counts the connections that stay open."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, most_each: int) -> None:
         self._most = most
-        self.count = 0
+        self._most_each = most_each
+        self._open: Counter[str] = Counter()
+
+    @property
+    def count(self) -> int:
+        """How many are open."""
+        return self._open.total()
 
     @contextmanager
-    def one(self) -> Generator[None, None, None]:
+    def one(self, viewer: str) -> Generator[None, None, None]:
         """Count one connection until the block ends. Raises `Refusal` if there are too many."""
         if self.count >= self._most:
             words = f"{self._most} connections are open, which is all that this server accepts"
             raise Refusal(429, "too_many_connections", words)
-        self.count += 1
+        if self._open[viewer] >= self._most_each:
+            words = f"{viewer} has {self._most_each} connections open; close one of them"
+            raise Refusal(429, "too_many_connections", words)
+        self._open[viewer] += 1
         try:
             yield
         finally:
-            self.count -= 1
+            self._open[viewer] -= 1
+            if not self._open[viewer]:
+                del self._open[viewer]
 
 
 class Writes:

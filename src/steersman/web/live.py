@@ -28,18 +28,30 @@ MOST_UNSENT = 200
 MOST_DOING = 32
 """Verbs of one connection that run at once."""
 MOST_ID = 100
+GOING_AWAY = 1001
+NOT_LOGGED_IN = 4401
+"""4000, and the status with which a request would be refused."""
 
 Send: TypeAlias = Callable[[JsonDict], Awaitable[None]]
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
+Again: TypeAlias = Callable[[], Awaitable[Viewer]]
+"""Finds out again who the viewer is. Raises `Refusal` if the login has ended, or is of another."""
 
 
 class LiveConnection:
     """One WebSocket, from its first frame to its last."""
 
     def __init__(
-        self, viewer: Viewer, verbs: Verbs, limits: WebLimits, receive: Receive, send: Send
+        self,
+        viewer: Viewer,
+        again: Again,
+        verbs: Verbs,
+        limits: WebLimits,
+        receive: Receive,
+        send: Send,
     ) -> None:
         self.viewer = viewer
+        self._again = again
         self._verbs = verbs
         self._limits = limits
         self._receive = receive
@@ -54,7 +66,8 @@ class LiveConnection:
         self._news = asyncio.Event()
         self._has_room = asyncio.Event()
         self._doing: set[asyncio.Task[None]] = set()
-        self._is_closing = False
+        self._closing = 0
+        """The code with which the connection is to be closed; 0 while it is not."""
         self._sends_since: float | None = None
         """When the message began that is being sent, by the clock of the loop."""
         self._sender: asyncio.Task[None] | None = None
@@ -101,7 +114,12 @@ class LiveConnection:
     def close(self) -> None:
         """Send what is left, and end."""
         self._answers.append(_line({"type": "closing", "message": "the server ends"}))
-        self._is_closing = True
+        self._closing = GOING_AWAY
+        self._news.set()
+
+    def leave(self) -> None:
+        """Send nothing more, and end: the viewer is no longer logged in."""
+        self._closing = NOT_LOGGED_IN
         self._news.set()
 
     def leave_if_stuck(self) -> None:
@@ -117,13 +135,15 @@ class LiveConnection:
         while True:
             await self._news.wait()
             self._news.clear()
-            while text := self._next_news() or await self._next_frames():
+            while self._closing != NOT_LOGGED_IN and (
+                text := self._next_news() or await self._next_frames()
+            ):
                 # A timeout for each message would cost more than the message.
                 self._sends_since = loop.time()
                 await self._send({"type": "websocket.send", "text": text})
                 self._sends_since = None
-            if self._is_closing:
-                await self._send({"type": "websocket.close", "code": 1001})
+            if self._closing:
+                await self._send({"type": "websocket.close", "code": self._closing})
                 return
 
     def _next_news(self) -> str:
@@ -134,7 +154,7 @@ class LiveConnection:
         self._answers.clear()
         self._has_room.set()
         for session in self._summaries:
-            # A session of another host has its asks in the same inbox, and no summary here.
+            # Asks in a store may be of sessions that this bridge does not have.
             with suppress(Refusal):
                 found = self._verbs.conversations.find(session)
                 lines.append(_line({"type": "session", "session": self._verbs.summary(found)}))
@@ -246,11 +266,20 @@ class LiveConnection:
         frame: JsonDict = {"type": "done", "id": number}
         try:
             fields = Fields(found)
+            self.viewer = await self._still_here()
             verb, session = fields.text("verb"), fields.text_or_none("session") or ""
             frame["answer"] = await self._verbs.do(self.viewer, verb, session, fields)
         except Exception as error:  # noqa: BLE001 - answered; the connection stays open
             frame["error"] = refusal_of(error).body
         self._answer(frame)
+
+    async def _still_here(self) -> Viewer:
+        """Return the viewer, who is still logged in. Raises `Refusal`, and ends the connection."""
+        try:
+            return await self._again()
+        except Refusal:
+            self.leave()
+            raise
 
     def _answer(self, frame: JsonDict) -> None:
         self._answers.append(_line(frame))

@@ -27,12 +27,11 @@ def description(server: str, limits: WebLimits) -> JsonDict:
             "description": "Sessions of Claude Code. Live frames are at the WebSocket /live.",
         },
         "servers": [{"url": server}],
-        "security": [{"bearer": []}, {"cookie": []}],
+        "security": [{"bearer": []}],
         "paths": {path: dict(methods) for path, methods in _paths(limits).items()},
         "components": {
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "steersman"},
             },
             "schemas": _SCHEMAS,
         },

@@ -50,6 +50,8 @@ class Routes:
         limits: WebLimits,
         connections: Connections,
         login: LinkLogin | None,
+        *,
+        logged_out: Callable[[], Awaitable[None]],
         faults: Callable[[], Mapping[str, str]],
     ) -> None:
         self._faults = faults
@@ -57,7 +59,9 @@ class Routes:
         self._limits = limits
         self._connections = connections
         self._login = login
-        self.streams: set[EventStream] = set()
+        self._logged_out = logged_out
+        self.streams: dict[EventStream, Request] = {}
+        """The event streams that are open, and what asked for each."""
 
     def all(self) -> list[Route]:
         """Return the routes."""
@@ -98,19 +102,13 @@ class Routes:
 
     async def _log_in(self, request: Request) -> Response:
         fields = await self._fields(request)
-        response = Response(status_code=204)
-        self._own_login().log_in(
-            fields.text("token"),
-            response,
-            path=_mount(request),
-            is_secure=request.url.scheme == "https",
-        )
-        return response
+        return json_response({"token": self._own_login().log_in(fields.text("token"))})
 
     async def _log_out(self, request: Request) -> Response:
-        response = Response(status_code=204)
-        self._own_login().log_out(request, response, path=_mount(request))
-        return response
+        await self._fields(request)
+        self._own_login().log_out(request)
+        await self._logged_out()
+        return Response(status_code=204)
 
     def _own_login(self) -> LinkLogin:
         if self._login is None:
@@ -134,7 +132,7 @@ class Routes:
         seen = [each for each in known if viewer.is_allowed("see", each.id)][:most]
         return {
             "sessions": [self._verbs.summary(each) for each in seen],
-            "agents": [*self._verbs.conversations.agents],
+            "agents": self._verbs.conversations.agents_for(viewer),
         }
 
     async def _begin(self, request: Request) -> Response:
@@ -196,10 +194,10 @@ class Routes:
         form = request.query_params.get("form", "record")
         if form not in ("record", "raw"):
             raise bad_request("form must be raw, or left out")
-        connection = self._connections.one()
+        connection = self._connections.one(_viewer(request).name)
         connection.__enter__()
         stream = EventStream(feed, after, is_raw=form == "raw")
-        return _Streaming(self, stream, connection.__exit__)
+        return _Streaming(self, request, stream, connection.__exit__)
 
     # Asks
 
@@ -230,18 +228,23 @@ class _Streaming(StreamingResponse):
     """An event stream, which counts as a connection as long as it is open."""
 
     def __init__(
-        self, routes: Routes, stream: EventStream, leave: Callable[[None, None, None], object]
+        self,
+        routes: Routes,
+        request: Request,
+        stream: EventStream,
+        leave: Callable[[None, None, None], object],
     ) -> None:
         headers = {**API_HEADERS, "X-Accel-Buffering": "no"}
         super().__init__(stream.events(), media_type="text/event-stream", headers=headers)
-        self._routes, self._stream, self._leave = routes, stream, leave
+        self._routes, self._request, self._stream = routes, request, stream
+        self._leave = leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._routes.streams.add(self._stream)
+        self._routes.streams[self._stream] = self._request
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._routes.streams.discard(self._stream)
+            self._routes.streams.pop(self._stream, None)
             self._leave(None, None, None)
 
 
@@ -260,11 +263,12 @@ async def _body(request: Request, most: int) -> object:
                 raise too_large
     except ClientDisconnect:
         raise Refusal(400, "cut_off", "the body ended early") from None
+    # One of these headers is there, which no page of another site can set, not even for no body.
+    has_token = "authorization" in request.headers
+    if kind != "application/json" and (data or not has_token):
+        raise Refusal(415, "not_json", "Content-Type must be application/json")
     if not data:
         return {}
-    # A form of another site can only send other types.
-    if kind != "application/json":
-        raise Refusal(415, "not_json", "the body must be application/json")
     try:
         return _json.loads(bytes(data))
     except ValueError:

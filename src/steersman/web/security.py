@@ -19,6 +19,8 @@ __all__ = ["API_HEADERS", "LOOPBACK", "PAGE_HEADERS", "Gate"]
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 READS = frozenset({"GET", "HEAD"})
+ASKED_BEFORE = 3600
+"""Seconds for which a browser remembers that a page of `origins=` may send requests."""
 DEFAULT_PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443"}
 
 _POLICY = {
@@ -81,13 +83,35 @@ class Gate:
             words = "this server was not told that it has this name; see hosts= of the bridge"
             raise Refusal(403, "host_refused", words)
         is_read = connection.scope["type"] == "http" and connection.scope["method"] in READS
-        if is_page and is_read:
+        if (is_page and is_read) or self._other_origin(connection):
             return
         site = headers.get("sec-fetch-site", "same-origin")
         if site != "same-origin":
             raise Refusal(403, "cross_site", "requests of other sites are refused")
         if not is_read:
             self._check_origin(connection, host)
+
+    def headers_for(self, connection: HTTPConnection) -> dict[str, str]:
+        """Return the headers that let a page of `origins=` read the answer; empty for others."""
+        if not self._origins:
+            return {}
+        origin = self._other_origin(connection)
+        if not origin:
+            return {"Vary": "Origin"}
+        return {
+            "Vary": "Origin",
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Allow-Credentials": "true",
+            "Access-Control-Allow-Methods": "GET, POST",
+            "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID",
+            "Access-Control-Max-Age": str(ASKED_BEFORE),
+        }
+
+    def _other_origin(self, connection: HTTPConnection) -> str:
+        """Return the origin of the page that sends the request, if it is one of `origins=`."""
+        origins = connection.headers.getlist("origin")
+        is_known = len(origins) == 1 and origins[0].lower() in self._origins
+        return origins[0] if is_known else ""
 
     def _check_origin(self, connection: HTTPConnection, host: str) -> None:
         origins = connection.headers.getlist("origin")
@@ -101,8 +125,6 @@ class Gate:
             raise Refusal(403, "origin_refused", "requests of other origins are refused")
 
     def _is_own(self, origin: str, connection: HTTPConnection, host: str) -> bool:
-        if origin in self._origins:
-            return True
         try:
             found = urlsplit(origin)
         except ValueError:

@@ -57,5 +57,6 @@ def static_response(request: Request, name: str, folder: Path = FOLDER) -> Respo
 def _read(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
-    except OSError:
+    except (OSError, ValueError):
+        # A name with a NUL is no file name.
         return None

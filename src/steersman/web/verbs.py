@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Mapping
 from typing import Any, TypeVar, cast
 
 from steersman._json import JsonDict
 from steersman.agent import Turn
-from steersman.errors import AskNotFound
+from steersman.errors import AskError, AskNotFound, UsageError
 from steersman.web.asks import OpenAsks
 from steersman.web.continuing import Continuing
 from steersman.web.conversation import Conversation
@@ -19,9 +19,25 @@ from steersman.web.limits import WebLimits, Writes
 from steersman.web.steering import SESSION_VERBS, Steered
 from steersman.web.viewers import Act, Viewer
 
-__all__ = ["MOST_ANSWERS", "Verbs"]
+__all__ = ["MOST_ANSWERS", "RIGHTS", "Verbs"]
 
 MOST_ANSWERS = 100
+
+RIGHTS: Mapping[str, tuple[Act, ...]] = {
+    "begin": ("steer",),
+    "send": ("steer",),
+    "withdraw": ("steer",),
+    "interrupt": ("steer",),
+    "pause": ("steer",),
+    "resume": ("steer",),
+    "cancel": ("steer",),
+    "set_model": ("steer",),
+    # A mode answers asks.
+    "set_permission_mode": ("steer", "answer"),
+    "answer": ("answer",),
+    "answer_many": ("answer",),
+}
+"""What a viewer must be allowed for each verb, beside `see`."""
 
 T = TypeVar("T")
 
@@ -54,21 +70,19 @@ class Verbs:
             return await self.answer_many(viewer, fields)
         act = SESSION_VERBS.get(verb)
         if act is None:
-            known = ", ".join(["begin", *SESSION_VERBS, "answer", "answer_many"])
-            raise bad_request(f"there is no such verb; there are {known}")
+            raise bad_request(f"there is no such verb; there are {', '.join(RIGHTS)}")
         self._writes.count(viewer.name)
-        found = self.seen(viewer, session, "steer")
+        found = self.seen(viewer, session)
+        _check(viewer, verb, found.id)
         on = Steered(found, viewer.name, self.conversations, self._limits)
         return await self._apart(act(on, fields))
 
-    def seen(self, viewer: Viewer, session: str, act: Act = "see") -> Conversation:
-        """Return a session that the viewer may see, and do `act` to. Raises `Refusal`."""
+    def seen(self, viewer: Viewer, session: str) -> Conversation:
+        """Return a session that the viewer may see. Raises `Refusal`."""
         found = self.conversations.find(session)
         if not viewer.is_allowed("see", found.id):
             # A viewer does not learn which sessions of others there are.
             raise Refusal(404, "session_not_found", "there is no session with this id")
-        if act != "see" and not viewer.is_allowed(act, found.id):
-            raise Refusal(403, "not_allowed", f"{viewer.name} may not {act} this session")
         return found
 
     def summary(self, conversation: Conversation) -> JsonDict:
@@ -80,8 +94,7 @@ class Verbs:
     async def begin(self, viewer: Viewer, fields: Fields) -> tuple[JsonDict, bool]:
         """Begin a session, and send its first prompt. Also returns whether it is a new one."""
         self._writes.count(viewer.name)
-        if not viewer.is_allowed("steer", ""):
-            raise Refusal(403, "not_allowed", f"{viewer.name} may not begin sessions")
+        _check(viewer, "begin", "")
         return await self._apart(self._begin(viewer, fields))
 
     async def _begin(self, viewer: Viewer, fields: Fields) -> tuple[JsonDict, bool]:
@@ -89,7 +102,7 @@ class Verbs:
         prompt, when = prompt_of(fields, self._limits), fields.when()
         title = fields.text_or_none("title") or ""
         agent = fields.text_or_none("agent")
-        found, is_new = self.conversations.begin(agent, viewer.name, key, title)
+        found, is_new = self.conversations.begin(agent, viewer, key, title)
         turn: Turn | None = None
         if prompt is not None:
             self.conversations.check_may_open(found)
@@ -123,11 +136,19 @@ class Verbs:
         session = fields.text_or_none("session")
         if session is not None and not viewer.is_allowed("see", session):
             raise AskNotFound(ask_id)
-        ask = await self.asks.find(ask_id, session)
+        try:
+            ask = await self.asks.find(ask_id, session)
+        except AskError as error:
+            # Only those who may see an ask learn who has answered it.
+            if not viewer.is_allowed("see", error.session):
+                raise AskNotFound(ask_id) from None
+            raise
+        except UsageError:
+            # Its text names the sessions, also those of others.
+            raise bad_request("several sessions have an ask with this id: give session") from None
         if not viewer.is_allowed("see", ask.session):
             raise AskNotFound(ask_id)
-        if not viewer.is_allowed("answer", ask.session):
-            raise Refusal(403, "not_allowed", f"{viewer.name} may not answer for this session")
+        _check(viewer, "answer", ask.session)
         outcome = await self.asks.answer(ask, given, viewer.name, seen)
         self._continuing.answered(ask.session)
         return {"id": ask.id, "session": ask.session, "how": outcome.how, "by": outcome.by}
@@ -140,3 +161,11 @@ class Verbs:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
+
+
+def _check(viewer: Viewer, verb: str, session: str) -> None:
+    """Raise `Refusal` if the viewer has not every right that the verb needs."""
+    for act in RIGHTS[verb]:
+        if not viewer.is_allowed(act, session):
+            words = f"{viewer.name} may not {verb} here: that needs may({act!r})"
+            raise Refusal(403, "not_allowed", words)

@@ -8,27 +8,31 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from starlette.requests import HTTPConnection
-from starlette.responses import Response
 
 from steersman.web.failures import LOG, Refusal
 
-__all__ = ["Act", "Authenticate", "LinkLogin", "May", "Viewer", "may_everything"]
+__all__ = ["PROTOCOL", "Act", "Authenticate", "LinkLogin", "May", "Viewer", "may_everything"]
 
 Act: TypeAlias = Literal["see", "steer", "answer"]
 May: TypeAlias = Callable[[Act, str], bool]
 
 TOKEN_BYTES = 32
 MONTH = 30 * 24 * 3600
-MOST_COOKIES = 1000
+MOST_LOGINS = 1000
 MOST_LINKS = 1000
 OWNER = "you"
+
+PROTOCOL = "steersman"
+"""The subprotocol of `/live`."""
+_TOKEN = f"{PROTOCOL}-token."
+"""Before a token among the subprotocols: a page cannot give other headers to a WebSocket."""
 
 
 def may_everything(_act: Act, _session: str) -> bool:
@@ -44,6 +48,8 @@ class Viewer:
     """Becomes `by` of answers and of the sessions that the viewer begins."""
     may: May = may_everything
     """Whether the viewer may do this to the session; to begin one is `may("steer", "")`."""
+    agents: Collection[str] | None = None
+    """The names of the agents with which the viewer may begin sessions; None for all."""
 
     def is_allowed(self, act: Act, session: str) -> bool:
         """Whether `may` allows this; if it raises, nothing is allowed."""
@@ -63,10 +69,11 @@ class Authenticate(Protocol):
 
 
 class LinkLogin:
-    """The login of a bridge without `authenticate=`: a bearer token, links, and cookies.
+    """The login of a bridge without `authenticate=`: a bearer token, and links.
 
-    Each link works once and sets a cookie. Hashes of cookies are kept in `file`, so that a page
-    stays logged in when the server is started again.
+    Each link works once and gives the page a token of its own. Not a cookie: browsers send these to
+    every port of a host. Hashes of the tokens are kept in `file`, so that a page stays logged in
+    when the server is started again.
     """
 
     def __init__(
@@ -74,25 +81,21 @@ class LinkLogin:
     ) -> None:
         self.token = token or secrets.token_urlsafe(TOKEN_BYTES)
         """For programs: `Authorization: Bearer TOKEN`."""
-        # Browsers send cookies to all ports of a host, so each server needs a name of its own.
-        place = hashlib.sha256(str(file.absolute()).encode("utf-8", "surrogateescape"))
-        self.cookie = f"steersman_{place.hexdigest()[:8]}"
         self._file = file
         self._clock = clock
         self._links: dict[str, bool] = {}
         """The hashes of the links, and whether each was used."""
-        self._cookies = _read(file)
+        self._logins = _read(file)
+        """The hashes of the tokens of pages, and when each ends."""
         self._viewer = Viewer(OWNER)
 
     async def __call__(self, connection: HTTPConnection) -> Viewer | None:
-        """Return the owner for the token, or for a cookie that a link has set."""
-        kind, _, given = connection.headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer":
-            # Bytes: comparing texts with characters beyond ASCII raises.
-            is_known = hmac.compare_digest(given.strip().encode(), self.token.encode())
-            return self._viewer if is_known else None
-        expires = self._cookies.get(_hash(connection.cookies.get(self.cookie, "")), 0.0)
-        return self._viewer if expires > self._clock() else None
+        """Return the owner for the token of programs, or for one that a link has given."""
+        given = _token_of(connection)
+        # Bytes: comparing texts with characters beyond ASCII raises.
+        if hmac.compare_digest(given.encode(), self.token.encode()):
+            return self._viewer
+        return self._viewer if self._logins.get(_hash(given), 0.0) > self._clock() else None
 
     def link(self) -> str:
         """Return the token of a new link, which works once."""
@@ -102,45 +105,46 @@ class LinkLogin:
             del self._links[next(iter(self._links))]
         return token
 
-    def log_in(self, token: object, response: Response, *, path: str, is_secure: bool) -> None:
-        """Set the cookie on `response` for the token of a link. Raises `Refusal`."""
-        known = _hash(token) if isinstance(token, str) else ""
+    def log_in(self, link: str) -> str:
+        """Return the token of a page, for the token of a link. Raises `Refusal`."""
+        known = _hash(link)
         if known not in self._links:
             raise Refusal(401, "link_unknown", "this link is not known; use the one printed last")
         if self._links[known]:
             words = "this link was used before; run the command again for a new one"
             raise Refusal(401, "link_used", words)
         self._links[known] = True
-        value = secrets.token_urlsafe(TOKEN_BYTES)
-        self._cookies[_hash(value)] = self._clock() + MONTH
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._logins[_hash(token)] = self._clock() + MONTH
         self._write()
-        response.set_cookie(
-            self.cookie,
-            value,
-            max_age=MONTH,
-            path=path,
-            secure=is_secure,
-            httponly=True,
-            samesite="strict",
-        )
+        return token
 
-    def log_out(self, connection: HTTPConnection, response: Response, *, path: str) -> None:
-        """Forget the cookie of the request."""
-        self._cookies.pop(_hash(connection.cookies.get(self.cookie, "")), None)
+    def log_out(self, connection: HTTPConnection) -> None:
+        """Forget the token of the page that sends the request."""
+        self._logins.pop(_hash(_token_of(connection)), None)
         self._write()
-        response.delete_cookie(self.cookie, path=path, httponly=True, samesite="strict")
 
     def _write(self) -> None:
         now = self._clock()
-        kept = {name: expires for name, expires in self._cookies.items() if expires > now}
-        self._cookies = dict([*kept.items()][-MOST_COOKIES:])
+        kept = {name: expires for name, expires in self._logins.items() if expires > now}
+        self._logins = dict([*kept.items()][-MOST_LOGINS:])
         part = self._file.with_suffix(".new")
         # Without the file a viewer must log in again after a restart, and nothing else.
         with suppress(OSError):
             number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(number, "w", encoding="ascii") as file:
-                json.dump(self._cookies, file)
+                json.dump(self._logins, file)
             part.replace(self._file)
+
+
+def _token_of(connection: HTTPConnection) -> str:
+    """Return the token of a request; empty if it has none."""
+    kind, _, given = connection.headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        return given.strip()
+    offered = connection.headers.get("sec-websocket-protocol", "").split(",")
+    found = (each.strip() for each in offered)
+    return next((each.removeprefix(_TOKEN) for each in found if each.startswith(_TOKEN)), "")
 
 
 def _hash(token: str) -> str:
