@@ -27,7 +27,7 @@ ADDED: dict[int, tuple[str, ...]] = {
     2: ("steersman_conversations", "steersman_turns", "steersman_journals"),
     1: ("steersman_asks", "steersman_ask_changes"),
 }
-"""The tables that the release after each version has added; that after 4 has added a column of workers."""
+"""The tables that the release after each version has added; that after 4, a column of workers."""
 SQLITE_ADDED = {4: "DROP TABLE steersman_boots"}
 POSTGRES_ADDED = {4: "ALTER TABLE steersman_session_entries DROP COLUMN batch"}
 """The statements that remove what only one of the databases has, by the version before."""
