@@ -17,16 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from steersman import Agent
-from steersman.options import Park
 from steersman.permissions import Policy
 from steersman.stores import SqliteStore, sqlite_asks
 from tests.live.durable import CUSTOMER, INVOICE
 
-__all__ = ["GO", "LEASE"]
+__all__ = ["GO"]
 
 GO = "leave now"
 """The file that tells the host to leave."""
-LEASE = 1.0
 
 
 class Mortal(sqlite_asks._SqliteAsks):
@@ -76,7 +74,7 @@ async def main(given: dict[str, Any]) -> None:
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated)
     async with SqliteStore(given.pop("store")) as store:
-        agent = Agent(inbox=store.inbox(), park=Park(lease=LEASE), policy=policy, **given)
+        agent = Agent(inbox=store.inbox(), policy=policy, **given)
         async with agent.open(CUSTOMER) as session:
             await session.send("pay", key=INVOICE)
             await until_told(folder)

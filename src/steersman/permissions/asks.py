@@ -50,7 +50,11 @@ class Ask:
     """One request that the CLI waits for; any part of the host program may answer it."""
 
     id: str
-    """The CLI's own `request_id`, unchanged, so that it can be sent to a browser and returned."""
+    """The CLI's own `request_id`, so that it can be sent to a browser and returned.
+
+    An ask of a call that is held has its `tool_use_id`, and one that is known again in a store the
+    id that it had first.
+    """
     session: str
     payload: Payload
     """The control request as the CLI sent it."""

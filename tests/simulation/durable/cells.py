@@ -40,14 +40,14 @@ class Stage:
         self.turn = await self.session.send(f"pay {KEY}", key=KEY)
 
     async def open(self) -> None:
-        exact = {"policy": Policy(otherwise="ask")} if self.world.plan.is_exact else {}
+        policy = Policy(otherwise="ask") if self.world.plan.is_exact else None
         agent = Agent(
             transport=self.host,
             inbox=self.host.inbox,
             park=Park(lease=LEASE),
             clock=self.world.clock,
             wait=2 * LEASE,
-            **exact,
+            policy=policy,
         )
         self.session = await agent.open(CONVERSATION)
 

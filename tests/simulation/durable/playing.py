@@ -43,7 +43,7 @@ def in_world(plan: Plan, out: Outcome, work: Callable[[World], Awaitable[None]])
         world = World(Path(place) / "work.db", plan)
         before = factory.transcript_reader, leases._boot_time
         loop = SimLoop()
-        factory.transcript_reader = lambda _env: world.transcript
+        factory.transcript_reader = lambda env: world.transcript
         # Each reading is later than the one before: a rest that rounds to nothing must end, too.
         ticks = itertools.count()
         leases._boot_time = lambda: loop.time() + next(ticks) * 1e-9
@@ -266,7 +266,8 @@ async def _unsettled(process: Process) -> bool:
         async def work(run: Any) -> bool:
             return bool(await run("SELECT 1 FROM steersman_turns WHERE state <> 'settled'"))
 
-        return await rows.work._database.read(work)
+        found: bool = await rows.work._database.read(work)
+        return found
 
     return await process.keeper.call(look)
 

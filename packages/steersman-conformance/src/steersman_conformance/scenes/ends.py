@@ -91,24 +91,20 @@ async def _one(
 @scene
 async def ends_of_a_turn(stage: Stage) -> JsonDict:
     tools = ["--allowedTools=Bash"]
+    never = [call("StructuredOutput", n="four") for _ in range(8)]
+    ends: JsonDict = {"continue": False}
+    one_penny = [*tools, "--max-budget-usd=0.000001"]
     return {
         "completed": await _one(stage, say("fine")),
-        "hook_stopped": await _one(
-            *(stage, _bash()), flags=tools, hooks=GUARD, reply={"continue": False}
-        ),
-        "stop_hook_prevented": await _one(
-            *(stage, say("fine")), hooks=STOP, reply={"continue": False}
-        ),
+        "hook_stopped": await _one(stage, _bash(), flags=tools, hooks=GUARD, reply=ends),
+        "stop_hook_prevented": await _one(stage, say("fine"), hooks=STOP, reply=ends),
         "blocked_by_hook": await _one(stage, hooks=BLOCK, reply={"decision": "block"}),
         "api_error": await _one(stage, fail(400, "no good")),
         "max_turns": await _one(stage, _bash(), flags=[*tools, "--max-turns=1"]),
-        "budget_exhausted": await _one(
-            stage, _bash(), say("more"), flags=[*tools, "--max-budget-usd=0.000001"]
-        ),
+        "budget_exhausted": await _one(stage, _bash(), say("more"), flags=one_penny),
         "blocking_limit": await _one(stage, prompt=LONG),
         "structured_output_retry_exhausted": await _one(
-            *(stage, *[call("StructuredOutput", n="four") for _ in range(8)]),
-            flags=[f"--json-schema={SCHEMA}"],
+            stage, *never, flags=[f"--json-schema={SCHEMA}"]
         ),
     }
 
