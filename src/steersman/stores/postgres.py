@@ -87,7 +87,7 @@ class PostgresStore:
     `StoreError`, and then nothing was stored.
 
     It has up to `connections` to the server for asks, leases, turns and journals, one of which
-    listens, and one less for the entries of sessions, in each event loop. They stay open.
+    receives notifications, and one less for the entries of sessions in each event loop.
     """
 
     def __init__(self, url: str, *, timeout: float = 30.0, connections: int = 4) -> None:
@@ -299,7 +299,7 @@ class PostgresStore:
 
 def _check_connections(given: object) -> None:
     if isinstance(given, bool) or not isinstance(given, int) or given < FEWEST_CONNECTIONS:
-        allowed = f"a number, {FEWEST_CONNECTIONS} or more: one of them listens"
+        allowed = f"a number, {FEWEST_CONNECTIONS} or more: one of them receives notifications"
         raise UsageError("connections", given, allowed)
 
 

@@ -47,7 +47,7 @@ class Looks:
 def postgres_asks(
     url: str, timeout: float, connections: int, looks: Looks | None = None
 ) -> AskTable:
-    """Return the asks in the database at `url`; one of the `connections` listens."""
+    """Return the asks at `url`; one of the `connections` is for notifications."""
     made = Connections(url, timeout, connections - 1)
     return AskTable(_PostgresAsks(made, looks or Looks()))
 
@@ -111,13 +111,13 @@ class _PostgresAsks:
                     retry = FIRST_RETRY
                     # What came before the connection was made, or while it was lost.
                     changed()
-                    await self._listen(connection, changed)
+                    await self._receive(connection, changed)
             except (psycopg.Error, StoreError, OSError):
                 changed()
                 await asyncio.sleep(retry)
                 retry = min(2 * retry, LAST_RETRY)
 
-    async def _listen(self, connection: Connection, changed: Callable[[], None]) -> None:
+    async def _receive(self, connection: Connection, changed: Callable[[], None]) -> None:
         """Call `changed` after each notification, and now and then without one, until it fails."""
         clock, looks = asyncio.get_running_loop().time, self._looks
         early_until = clock() + looks.until

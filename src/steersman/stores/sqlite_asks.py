@@ -3,8 +3,8 @@
 SQLite sends no notifications. While asks wait, its `data_version` is looked at a few times per
 second; it changes when another connection has written.
 
-Leases count by the time since the boot of the machine, which nobody can set, while clocks on the
-wall are. All processes of a machine add the same beginning to it, which the file keeps.
+Leases count by the time since the boot of the machine, which cannot be set as the clock can. All
+processes of a machine add the same beginning to it, which the file keeps.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _begin_boot(
     """Keep when a boot began, for all processes; returns the row, which another may have written.
 
     Leases of another boot stay valid for a while: a file can be on a disk that two machines share,
-    and only their owners know that these are gone. A clock that was wrong does not make it longer.
+    and the machine of an owner may still run. A clock that was wrong does not make it longer.
     """
     added = "INSERT INTO steersman_boots VALUES (?, ?) ON CONFLICT DO NOTHING"
     connection.execute(added, (boot, since))

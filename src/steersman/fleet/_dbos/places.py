@@ -17,10 +17,10 @@ SQLITE = "sqlite://"
 POSTGRES = ("postgresql://", "postgres://")
 CONNECTIONS = 6
 OF_STORE = 3
-"""Connections of the store: one listens, one is for asks and leases, and one for conversations."""
-LISTENERS = 1
-"""Connections that the engine takes out of its pool for good, to listen."""
-FEWEST = OF_STORE + LISTENERS + 2
+"""Connections of the store: for notifications, for asks and leases, and for conversations."""
+NOTIFIED = 1
+"""Connections of the engine that are not in its pool: one is for notifications."""
+FEWEST = OF_STORE + NOTIFIED + 2
 """The engine needs two more: one keeps a transaction open."""
 FORMS = "sqlite:///absolute/path, or postgresql://user@host/database"
 
@@ -59,7 +59,7 @@ class Place:
     @property
     def engine_connections(self) -> int:
         """How many connections the engine has in its pool."""
-        return self.connections - OF_STORE - LISTENERS
+        return self.connections - OF_STORE - NOTIFIED
 
 
 def place_at(url: str, *, create: bool = False, connections: int = CONNECTIONS) -> Place:
