@@ -251,7 +251,7 @@ class Fleet:
         states = Counter(each.state for each in holds)
         words = Counter(f"{each.state}: {each.words(now)}" for each in holds if each.why)
         slots = self._slots.scheduler.table.counts()
-        stored = {} if self._inbox is None else self._inbox.faults
+        stored: Mapping[str, str] = {} if self._inbox is None else self._inbox.faults
         return FleetStatus(
             sent=self._queue.sent,
             queued=states["queued"],

@@ -100,7 +100,7 @@ class Worker:
     @property
     def faults(self) -> Mapping[str, str]:
         """The background tasks that fail now, with their errors; they are started again."""
-        engine = {} if self._engine is None else self._engine.faults
+        engine: Mapping[str, str] = {} if self._engine is None else self._engine.faults
         return {**self._background.faults, **engine}
 
     async def run(self) -> None:

@@ -245,7 +245,7 @@ def _runs_cli(note: JsonObject) -> bool:
 
 
 def _sweep(folder: int, *, but: str) -> None:
-    """Remove the files that processes have left: those that nobody has locked. Never raises."""
+    """Remove the files that processes have left: those that no process has locked. Never raises."""
     names: list[str] = []
     with suppress(OSError), os.scandir(folder) as found:
         names = [each.name for each in islice(found, MOST_SWEPT)]

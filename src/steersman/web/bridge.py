@@ -155,7 +155,8 @@ class Bridge:
 
         Those of an inbox in a store are among them. `GET /health` answers 503 while there is one.
         """
-        stored = self.inbox.faults if isinstance(self.inbox, StoredInbox) else {}
+        inbox = self.inbox
+        stored: Mapping[str, str] = inbox.faults if isinstance(inbox, StoredInbox) else {}
         return {**self._background.faults, **stored}
 
     def disconnect(self, viewer: str) -> None:
