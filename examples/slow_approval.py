@@ -16,8 +16,9 @@ from steersman.permissions import Ask, Decision, allow, ask, deny
 POLICY = Policy(
     deny("Bash(rm *)", because="files are removed by hand here"),
     ask("Bash(git push *)"),
-    allow("Bash(git *)"),
+    allow("Bash(git status *)", "Bash(git commit *)"),
     auto_approve=["Read", "Glob", "Grep"],
+    otherwise="ask",
     remember="session",
 )
 

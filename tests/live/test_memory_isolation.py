@@ -169,6 +169,7 @@ async def test_what_other_sessions_left_is_not_read_and_memories_of_agents_are_n
     for path in (*unread, own):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{CANARY} {path.parent.name}")
+    options: dict[str, Any] = {} if mode == "dontAsk" else {"can_use_tool": refuse}
     agent, model = scripted(
         calls(
             *(call("Read", file_path=str(each), id_=f"r{n}") for n, each in enumerate(unread)),
@@ -180,7 +181,7 @@ async def test_what_other_sessions_left_is_not_read_and_memories_of_agents_are_n
         ),
         say("done"),
         permission_mode=mode,
-        **({} if mode == "dontAsk" else {"can_use_tool": refuse}),
+        **options,
     )
 
     async with asyncio.timeout(2 * LIMIT), agent.session(session_id=OWN) as session:
