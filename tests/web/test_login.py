@@ -106,6 +106,26 @@ async def test_a_viewer_who_is_logged_out_elsewhere_can_do_nothing_and_is_discon
     assert hello["sessions"] == []
 
 
+async def test_verbs_keep_their_order_whatever_time_the_login_takes(tmp_path: Path) -> None:
+    waits = iter([0, 0, 50, 0, 0, 0])
+
+    async def who(_connection: HTTPConnection) -> Viewer | None:
+        for _ in range(next(waits)):
+            await asyncio.sleep(0)
+        return Viewer("ann")
+
+    bridge = Bridge(scripted_agent(), journals=tmp_path, authenticate=who)
+    async with serving(bridge, token="") as served, served.live(Origin=served.url) as ws:
+        session = (await done(ws, "1", "begin"))["answer"]["session"]["id"]
+        for number in ("2", "3", "4"):
+            await say(ws, type="do", id=number, verb="pause", session=session)
+        answered = [
+            (await frame_where(ws, lambda frame: frame["type"] == "done"))["id"] for _ in range(3)
+        ]
+
+    assert answered == ["2", "3", "4"]
+
+
 async def test_one_viewer_does_not_take_all_connections(tmp_path: Path) -> None:
     async def who(connection: HTTPConnection) -> Viewer | None:
         return Viewer(connection.headers["x-user"])

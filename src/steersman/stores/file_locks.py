@@ -148,7 +148,7 @@ def _read_note(number: int, lock: Path) -> _Note | None:
 
 def _is_of_lock(path: str, lock: str) -> bool:
     """Whether a path is that of a file of entries, of a session that has this lock."""
-    parts = PurePosixPath(path).parts
+    parts = [*PurePosixPath(path).parts]
     is_plain = not path.startswith("/") and ".." not in parts and len(parts) > 1
     if not (is_plain and path == "/".join(parts) and path.endswith(ENTRIES)):
         return False

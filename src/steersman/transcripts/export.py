@@ -1,8 +1,8 @@
 """A conversation as Markdown, HTML or JSON, in chunks, so that a long one is never in memory.
 
 What the conversation holds was written by others. In HTML all of it is escaped, and the page loads
-and runs nothing. In Markdown, HTML tags outside of code are escaped. Control and direction
-characters are shown as escapes in both.
+and runs nothing. In Markdown there are no HTML tags but our own, no images, and no links but to the
+web. Control and direction characters are shown as escapes in both.
 """
 
 from __future__ import annotations
@@ -41,7 +41,14 @@ time {{ color: #888; font-weight: normal; }}
 """
 
 _FENCE = re.compile(r"(`{3,})[^`\n]*$|(~{3,})")
-_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_END = re.compile(r" {0,3}(`+|~+)[ \t]*")
+_LANGUAGE = re.compile(r"[ \t]*[\w+#.-]*")
+# The begin of a tag, of an image, and the end of a link's text before an address that is not of the
+# web, as it is written: an address may be on the next line, or be made of references.
+_UNSAFE = re.compile(
+    r"<(?=[A-Za-z/!?])|(?<=!)\[|\](?=\((?!https?://)|:(?![ \t]*https?://))", re.IGNORECASE
+)
+_REFERENCES = {"<": "&lt;", "[": "&#91;", "]": "&#93;"}
 _TICKS = re.compile(r"`+")
 
 
@@ -87,7 +94,7 @@ def to_markdown(
 
 def _markdown(part: Part, label: str) -> str:
     if part.kind == "text":
-        return f"\n{_without_tags(part.text)}\n"
+        return f"\n{_harmless(part.text)}\n"
     fence = "`" * max(3, 1 + max((len(each) for each in _TICKS.findall(part.text)), default=0))
     language = "json" if part.is_json else ""
     return (
@@ -101,25 +108,37 @@ def _inert(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>#!|~])", r"\\\1", text)
 
 
-def _without_tags(text: str) -> str:
-    """Return Markdown in which tags are escaped, but not in code blocks; an open block is ended.
+def _harmless(text: str) -> str:
+    """Return Markdown without tags, images, and links to other places than the web.
 
-    Only a fence at the very beginning of a line counts: elsewhere, it may be part of a list or of a
-    quotation, which ends it early.
+    Outside of blocks of code, what begins one of these is a character reference, which is never
+    Markdown, whatever stands before it. A block is only one whose fence is at the very beginning of
+    a line, and gets a fence that nothing in it ends, so that every reader sees the same end.
     """
     lines: list[str] = []
+    code: list[str] = []
     fence = ""
     for line in text.split("\n"):
-        if fence:
-            lines.append(line)
-            end = line.strip(" \t")
-            is_end = len(end) >= len(fence) and not end.strip(fence[0])
-            fence = "" if is_end and not line.startswith((" " * 4, "\t")) else fence
-            continue
-        opening = _FENCE.match(line)
-        lines.append(_TAG.sub("&lt;", line))
-        fence = (opening[1] or opening[2]) if opening else ""
-    return "\n".join([*lines, fence] if fence else lines)
+        end = _END.fullmatch(line)
+        if fence and end and end[1].startswith(fence):
+            lines += _block(fence, code)
+            fence = ""
+        elif fence:
+            code.append(line)
+        elif opening := _FENCE.match(line):
+            fence = opening[1] or opening[2]
+            code = [_LANGUAGE.match(line[len(fence) :])[0]]  # type: ignore[index]  # may be empty
+        else:
+            lines.append(_UNSAFE.sub(lambda found: _REFERENCES[found[0]], line))
+    return "\n".join(lines + _block(fence, code) if fence else lines)
+
+
+def _block(fence: str, code: list[str]) -> list[str]:
+    """Return a block of code; `code` is its language, and its lines."""
+    language, *lines = code
+    runs = re.findall(f"{fence[0]}+", "\n".join(lines))
+    whole = fence[0] * max(len(fence), 1 + max(map(len, runs), default=0))
+    return [whole + language, *lines, whole]
 
 
 def to_json(messages: Iterable[StoredMessage], info: SessionInfo | None = None) -> Iterator[str]:

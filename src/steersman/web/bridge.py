@@ -162,7 +162,7 @@ class Bridge:
     def disconnect(self, viewer: str) -> None:
         """Close the connections of a viewer, such as one who has logged out of your application.
 
-        A page connects again at once, and is let in if `authenticate` still knows the viewer.
+        The page reports it. After a reload it is let in if `authenticate` still knows the viewer.
         """
         for connection in [*self._live]:
             if connection.viewer.name == viewer:

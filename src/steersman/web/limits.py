@@ -40,7 +40,10 @@ class WebLimits:
     One that waits for asks in a store alone is parked then; an answer opens it again.
     """
     patience: float = 60.0
-    """Seconds that one message to a viewer may take; a slower one is disconnected."""
+    """Seconds that one message to a viewer may take; a slower one is disconnected.
+
+    Also those in which `authenticate` must answer for a connection that is open.
+    """
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -52,6 +52,8 @@ class LiveConnection:
     ) -> None:
         self.viewer = viewer
         self._again = again
+        self._entry = asyncio.Lock()
+        """One verb asks for the viewer at a time, so that prompts keep their order."""
         self._verbs = verbs
         self._limits = limits
         self._receive = receive
@@ -266,7 +268,8 @@ class LiveConnection:
         frame: JsonDict = {"type": "done", "id": number}
         try:
             fields = Fields(found)
-            self.viewer = await self._still_here()
+            async with self._entry:
+                self.viewer = await self._still_here()
             verb, session = fields.text("verb"), fields.text_or_none("session") or ""
             frame["answer"] = await self._verbs.do(self.viewer, verb, session, fields)
         except Exception as error:  # noqa: BLE001 - answered; the connection stays open
