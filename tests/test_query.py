@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def _said(error: TurnFailed) -> tuple[str, str, str]:
 
 
 @contextmanager
-def unclosed() -> Iterator[list[str]]:
+def unclosed() -> Generator[list[str], None, None]:
     """Collect the warnings about queries that were not closed."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ResourceWarning)
