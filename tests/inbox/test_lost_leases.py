@@ -34,7 +34,7 @@ def make_rows(request: pytest.FixtureRequest, tmp_path: Path) -> MakeRows:
     if request.param == "sqlite":
         return lambda: sqlite_asks(tmp_path / "work.db", 5.0)
     url = request.getfixturevalue("postgres_url")
-    return lambda: postgres_asks(url, 5.0)
+    return lambda: postgres_asks(url, 5.0, 3)
 
 
 @pytest.fixture

@@ -381,7 +381,8 @@ class PromptQueue:
 
         If the session is being parked, prompts are parked instead of cancelled.
         """
-        self._count_unreported()
+        if self._sent:
+            self._count_unreported()
         left = [*self._sent.values(), *self._queue]
         self._sent.clear()
         self._queue.clear()
