@@ -1,6 +1,6 @@
 """When a process started, and on which boot: no later process with the same pid has both.
 
-Also the time since the boot, which nobody can set. Only Linux reports them. Elsewhere the functions
+Also the time since the boot, which cannot be set. Only Linux reports them. Elsewhere the functions
 return `None`.
 """
 

@@ -23,7 +23,7 @@ async def rows(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     made = (
         sqlite_asks(tmp_path / "work.db", 5.0)
         if request.param == "sqlite"
-        else postgres_asks(request.getfixturevalue("postgres_url"), 5.0)
+        else postgres_asks(request.getfixturevalue("postgres_url"), 5.0, 3)
     )
     yield made
     await made.aclose()

@@ -265,7 +265,7 @@ class Policy:
     ) -> Explanation:
         """Return the decision about a call, and the rule that made it.
 
-        If a rule allows the call beside which another one is only a fence, the reason says so.
+        If a rule allows the call beside which another one is only a fence, the reason names both.
         """
         found = self.decide(ToolCall(tool, input or {}, agent, mode, Place(cwd, home)))
         if found.verdict != "allow" or found.reason:

@@ -215,7 +215,7 @@ def runs_input(head: str, words: tuple[str, ...]) -> bool:
 
 
 def _sed_programs(words: tuple[str, ...]) -> list[str]:
-    """Return the programs among the arguments of sed: those of `-e`, or else the first word."""
+    """Return the programs among the arguments of sed: those of `-e`, or else the first operand."""
     options = [_SED_OPTION.fullmatch(word) for word in words]
     programs = [
         found["program"] or "".join(words[at + 1 : at + 2])
