@@ -157,10 +157,12 @@ clean:
 .venv/ready-mutate: .venv/ready-dev
 	@$(PIP) install --editable ".[mutate]" && touch $@
 
-# A CLI of an older release: what it lacks must degrade, not hang. Without it those tests skip.
-.venv/ready-older: .venv/ready-dev
-	@$(PY) -m steersman.testing.older_cli && $(PY) -m tests.mcp_servers.older && touch $@ \
-		|| echo "Going on without an older CLI or mcp."
+# Other releases of the CLI: what the older one lacks must degrade, not hang; and two that start in `auto`
+# mode when no mode is given. Without them those tests skip.
+.venv/ready-older: .venv/ready-dev src/steersman/testing/cli_hashes.txt
+	@$(PY) -m steersman.testing.older_cli && $(PY) -m steersman.testing.cli_releases 2.1.290 2.1.300 \
+		&& $(PY) -m tests.mcp_servers.older && touch $@ \
+		|| echo "GOING ON WITHOUT OTHER RELEASES OF THE CLI, OR THE OLDER MCP: the tests that need them are skipped."
 
 # The examples of the official package, which its source distribution has. Without them those tests skip.
 .venv/ready-examples: scripts/official_examples.py .venv/ready-dev

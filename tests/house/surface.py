@@ -56,7 +56,7 @@ NAMED_ALONE = tuple(
     for path in (
         *("journal.decisions", "journal.files", "journal.replaying", "tools.mcp_remote"),
         *("testing.cassettes", "testing.executable", "testing.faults", "testing.older_cli"),
-        *("testing.script", "testing.scripted.cli", "sessions.aio"),
+        *("testing.cli_releases", "testing.script", "testing.scripted.cli", "sessions.aio"),
     )
 )
 """Modules inside a room that a page names as a whole."""
@@ -92,6 +92,7 @@ ALSO_PROMISED = (
     *("transports.memory.MemoryTransport", "transports.subprocess.SubprocessTransport"),
     *("tools.mcp_instance", "tools.mcp_remote", "observe.record", "testing.cassettes"),
     *("testing.faults", "testing.older_cli", "testing.script", "testing.scripted.cli"),
+    "testing.cli_releases",
 )
 """Paths that the pages name by their last part."""
 
