@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from steersman import _json
 from steersman._launch.plan import LaunchPlan, plan
+from steersman._releases import TABLE, ReleaseTable
 from steersman._session.session import Session
 from steersman._session.setup import FlightData, Resumption, SessionSetup
 from steersman._uuids import new_uuid
@@ -49,11 +50,13 @@ def build_session(
     clock: Clock,
     fork: Callable[[str, OptionWords], Session],
     key: str | None = None,
+    releases: ReleaseTable = TABLE,
 ) -> Session:
     """Return a session with these options, not started.
 
     Without a transport the CLI runs as a subprocess on this machine. `fork` makes the session
     that `session.fork()` returns. `key` is what the conversation is opened with, if it is.
+    `releases` is what is known of the releases of the CLI.
     """
     options, policy_hook, holding = with_own_hook(options)
     servers = tool_servers(options)
@@ -85,6 +88,7 @@ def build_session(
         as_tool_server=as_tool_server,
         open_journal=journal_opener(options),
         transcript=transcript_reader(env),
+        releases=releases,
         reports_version=_runs_programs(transport),
         is_saved=saved_finder(env, transport, has_store=options.session_store is not None),
         running_session=session_finder(env, transport),

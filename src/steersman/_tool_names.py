@@ -5,7 +5,7 @@ A rule or a matcher for a tool that does not exist is accepted by the CLI and ne
 
 from __future__ import annotations
 
-__all__ = ["BUILT_IN", "MAIN_AGENT", "near_miss"]
+__all__ = ["BUILT_IN", "FORMER_NAMES", "MAIN_AGENT", "near_miss"]
 
 MAIN_AGENT = "main"
 """The name of the main agent in rules."""
@@ -29,6 +29,17 @@ BUILT_IN = frozenset(
     }
 )
 """The tools of the supported CLIs, with their former names."""
+
+FORMER_NAMES = {
+    "Agent": "Task",
+    "AgentOutputTool": "TaskOutput",
+    "BashOutput": "TaskOutput",
+    "BashOutputTool": "TaskOutput",
+    "Brief": "SendUserMessage",
+    "KillBash": "TaskStop",
+    "KillShell": "TaskStop",
+}
+"""Names that may be given for a tool, and the one under which the CLI lists it."""
 
 SHORTEST = 4
 """Letters of a name that may be misspelt by one letter; shorter ones only by case."""

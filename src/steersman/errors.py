@@ -14,7 +14,8 @@ SteersmanError
 │   ├── ResumeNotFound
 │   ├── SessionInUse
 │   ├── StartupExited
-│   └── StartupTimeout
+│   ├── StartupTimeout
+│   └── UnsafeCli
 ├── NotLoggedIn                the CLI has no credential that the API accepts
 ├── ChannelError               the connection to a running CLI failed
 │   ├── ChannelClosed
@@ -34,6 +35,7 @@ SteersmanError
 │   ├── NoOutput
 │   └── BadOutput
 ├── ToolExecutionError         a Python tool failed
+├── CliMisbehaves              the CLI reports another setting than it was given
 ├── ForbiddenTool              the CLI offers tools that are forbidden
 ├── LeaseLost                  another process may have the conversation now
 ├── SessionNotFound            no stored session has that id
@@ -69,6 +71,7 @@ __all__ = [
     "ChannelClosed",
     "ChannelError",
     "CliExited",
+    "CliMisbehaves",
     "CliNotExecutable",
     "CliNotFound",
     "CliTooOld",
@@ -104,6 +107,7 @@ __all__ = [
     "TurnError",
     "TurnFailed",
     "TurnStopped",
+    "UnsafeCli",
     "UsageError",
     "WebError",
     "WorkingDirectoryMissing",
@@ -348,6 +352,25 @@ class StartupTimeout(StartupError, TimeoutError):
     code = "startup_timeout"
 
 
+class UnsafeCli(StartupError):
+    """Guards do not hold on this release of the CLI, so no session starts with it."""
+
+    code = "unsafe_cli"
+
+    def __init__(
+        self, found: str, broken: str, good: str, *, evidence: Evidence | None = None
+    ) -> None:
+        super().__init__(
+            f"guards do not hold on this Claude Code CLI, version {found}: {broken}",
+            hint=f"use version {good}; to run this one all the same, pass allow_unsafe_cli=True",
+            evidence=evidence,
+        )
+        self.found = found
+        self.broken = broken
+        self.good = good
+        """A release on which they hold."""
+
+
 class NotLoggedIn(SteersmanError):
     """The CLI has no credential that the API accepts."""
 
@@ -563,6 +586,30 @@ class ToolExecutionError(SteersmanError):
     def __init__(self, tool_name: str, reason: str) -> None:
         super().__init__(f"tool {tool_name!r} failed: {reason}")
         self.tool_name = tool_name
+
+
+class CliMisbehaves(SteersmanError):
+    """The CLI reports another setting than it was given, so the session was ended.
+
+    Permission checks and hooks rest on these settings: nothing may run without them.
+    """
+
+    code = "cli_misbehaves"
+
+    def __init__(
+        self, setting: str, given: str, reported: str, *, evidence: Evidence | None = None
+    ) -> None:
+        what = f"reports {reported!r}" if reported else "does not report it"
+        super().__init__(
+            f"{setting}: the CLI was given {given!r} and {what}",
+            hint="use a release that was tested, as `steersman doctor` shows; if this one was"
+            " tested, look in extra_args, settings files and command hooks for what changes it",
+            evidence=evidence,
+        )
+        self.setting = setting
+        self.given = given
+        self.reported = reported
+        """What the CLI reports; empty if it reports nothing."""
 
 
 class ForbiddenTool(SteersmanError):

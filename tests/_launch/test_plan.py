@@ -38,7 +38,8 @@ BASE = (
     "--permission-prompt-tool=stdio",
 )
 PARTIALS = "--include-partial-messages"
-DEFAULTS = {"--strict-mcp-config", "--setting-sources=", f"--session-id={NEW}", PARTIALS}
+MODE = "--permission-mode=default"
+DEFAULTS = {"--strict-mcp-config", "--setting-sources=", MODE, f"--session-id={NEW}", PARTIALS}
 OPEN = {"memory": True, "skill_commands": True}
 """Opens what `test_isolation.py` finds closed."""
 CANARY = "canary-sekret-value"
@@ -363,6 +364,7 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ("debug_file", Path("/x.log"), {"--debug-file=/x.log"}, {}, {}),
     ("stderr", print, set(), {}, {}),
     ("allow_old_cli", True, set(), {}, {}),
+    ("allow_unsafe_cli", True, set(), {}, {}),
     ("startup", StartupLimits(), set(), {}, {}),
     ("request_timeout", 1.0, set(), {}, {}),
     ("close_grace", 1.0, set(), {}, {}),
@@ -691,7 +693,7 @@ def test_the_conversation_has_an_id_from_the_start_where_one_can_be_known(
     assert found.session_id == session_id
     waits = {"--await-initialize"} if len(options) > len({"session_id"} & options.keys()) else set()
     assert flags | waits == set(found.launch.argv[len(BASE) :]) - {
-        *("--strict-mcp-config", "--setting-sources=", PARTIALS),
+        *("--strict-mcp-config", "--setting-sources=", MODE, PARTIALS),
     }
 
 
@@ -988,3 +990,42 @@ def test_what_is_shown_is_short() -> None:
 
 def test_hooks_are_called_by_their_place_in_the_registry() -> None:
     assert [hook_id(number) for number in range(2)] == ["hook_0", "hook_1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "mode"),
+    [
+        ({}, "default"),
+        ({"permission_mode": "plan"}, "plan"),
+        ({"settings": {"permissions": {"defaultMode": "acceptEdits"}}}, "acceptEdits"),
+        ({"settings": '{"permissions": {"defaultMode": "dontAsk"}}'}, "dontAsk"),
+        ({"settings": {"permissions": {"defaultMode": "manual"}}}, "default"),
+        (
+            {"settings": {"permissions": {"defaultMode": "plan"}}, "permission_mode": "default"},
+            "default",
+        ),
+        ({"resume": UUID}, "default"),
+        ({"setting_sources": ("user", "project")}, "default"),
+    ],
+)
+def test_the_mode_is_always_given(options: dict[str, Any], mode: str) -> None:
+    found = planned(**options)
+
+    assert f"--permission-mode={mode}" in found.launch.argv
+    assert found.mode == mode
+
+
+def test_the_mode_of_a_settings_file_on_this_machine_is_given() -> None:
+    def read(path: str) -> dict[str, Any]:
+        assert path == "/s.json"
+        return {"permissions": {"defaultMode": "acceptEdits"}}
+
+    given = Options(settings="/s.json", on_question=print)
+    found = plan(given, program="claude", host_env={}, new_session_id=NEW, read_settings=read)
+
+    assert found.mode == "acceptEdits"
+
+
+def test_a_mode_in_the_settings_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"defaultMode.*got 'yolo', allowed: one of default"):
+        planned(settings={"permissions": {"defaultMode": "yolo"}})

@@ -14,6 +14,8 @@ from steersman.ports import Launch, Transport
 from steersman.transports.memory import MemoryTransport, Wire
 
 __all__ = [
+    "GREETING",
+    "INIT",
     "Frame",
     "FramePeer",
     "answer_to",
@@ -26,6 +28,10 @@ __all__ = [
 ]
 
 Frame = dict[str, Any]
+GREETING = {"claude_code_version": "2.1.325", "current_permission_mode": "default"}
+"""The least that a CLI says in its answer to initialize."""
+INIT = {"type": "system", "subtype": "init", "permissionMode": "default"}
+"""The least with which a CLI begins a turn."""
 LIMIT = 5.0
 
 
@@ -84,7 +90,7 @@ class FramePeer:
             frame = json.loads(line)
             self.received.append(frame)
             if self._greets and frame.get("request", {}).get("subtype") == "initialize":
-                self.say(answer_to(frame, {"claude_code_version": "2.1.325"}))
+                self.say(answer_to(frame, GREETING))
             self._on_frame(self, frame)
 
     def input_ended(self) -> None:

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from steersman.ports import Channel, Launch, Receiver
-from tests._session.peers import Frame, FramePeer, answer_to, lifecycle, result, state, text
+from tests._session.peers import (
+    GREETING,
+    Frame,
+    FramePeer,
+    answer_to,
+    lifecycle,
+    result,
+    state,
+    text,
+)
 
 __all__ = ["MODERN", "Peers", "answer", "begin", "begin_and_die", "die", "refuse", "silent"]
 
-MODERN = {"claude_code_version": "2.1.325", "capabilities": ["msg_lifecycle_v1"]}
+MODERN = {**GREETING, "capabilities": ["msg_lifecycle_v1"]}
 
 
 class Peers:

@@ -9,14 +9,23 @@ import pytest
 
 from steersman._uuids import uuid_of
 from steersman.errors import CliExited, TurnStopped, UsageError
-from tests._session.peers import Frame, FramePeer, answer_to, lifecycle, opened, result, state
+from tests._session.peers import (
+    GREETING,
+    Frame,
+    FramePeer,
+    answer_to,
+    lifecycle,
+    opened,
+    result,
+    state,
+)
 from tests.transcripts.test_lookup import asked, attached, called, filled, noted, refused, said
 
 ID = "11111111-1111-4111-8111-111111111111"
 KEYED = uuid_of(ID, "invoice 7")
 FIRST, SECOND = (uuid_of(KEYED, f"continuation {number}") for number in (1, 2))
 CONTINUE = "Continue from where you left off."
-MODERN = {"claude_code_version": "2.1.325", "capabilities": ["msg_lifecycle_v1"]}
+MODERN = {**GREETING, "capabilities": ["msg_lifecycle_v1"]}
 OLDER = {"claude_code_version": "2.1.191"}
 
 STOPPED = noted("s1", "b1", "[Request interrupted by user]")

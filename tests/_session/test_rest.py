@@ -13,7 +13,7 @@ from steersman.agent import Agent, Session
 from steersman.errors import RequestTimeout
 from steersman.journal import Entry, Kind
 from steersman.testing.faults import VirtualClockLoop
-from tests._session.peers import Frame, FramePeer, lifecycle, result, state, text
+from tests._session.peers import INIT, Frame, FramePeer, lifecycle, result, state, text
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ def test_each_turn_that_background_work_begins_has_the_whole_time_behind_it() ->
         session = await started(peer, **{CEILING: "10000"})
         begun = now()
         loop = asyncio.get_running_loop()
-        opening = {"type": "system", "subtype": "init", "session_id": session.id}
+        opening = {**INIT, "session_id": session.id}
         origin = {"kind": "task-notification"}
         loop.call_later(8, peer.say, opening)
         loop.call_later(30, peer.say, text("it has ended", "msg_2"), result([], origin=origin))

@@ -15,7 +15,16 @@ from steersman.journal import Kind
 from steersman.options import Caps, Limits, Revival, Watchdog
 from steersman.ports import Channel, JsonObject, Launch, Receiver
 from steersman.testing.faults import VirtualClockLoop
-from tests._session.peers import Frame, FramePeer, answer_to, entries_of, lifecycle, opened, state
+from tests._session.peers import (
+    INIT,
+    Frame,
+    FramePeer,
+    answer_to,
+    entries_of,
+    lifecycle,
+    opened,
+    state,
+)
 from tests._session.plays import Peers, answer, begin, begin_and_die, die
 
 T = TypeVar("T")
@@ -189,7 +198,7 @@ async def test_an_error_of_our_own_during_a_restart_settles_the_turns() -> None:
 async def test_a_session_that_is_not_persisted_is_not_restarted() -> None:
     def tell_id_and_die(peer: FramePeer, frame: Frame) -> None:
         if frame["type"] == "user":
-            peer.say({"type": "system", "subtype": "init", "session_id": "known"})
+            peer.say({**INIT, "session_id": "known"})
         die(peer, frame)
 
     place = Peers(tell_id_and_die, answer)

@@ -29,7 +29,7 @@ from steersman.hooks import Hooks, PreToolUse
 from steersman.options import StartupLimits
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.scripted.cli import Faults, ScriptedCLI, StartPhase
-from tests._session.peers import Frame, FramePeer, answer_to
+from tests._session.peers import GREETING, Frame, FramePeer, answer_to
 
 BRIEF = StartupLimits(spawn=0.02, first_byte=0.02, initialize=0.02)
 
@@ -216,7 +216,7 @@ async def test_a_cli_that_is_too_old_is_refused_with_both_versions() -> None:
 async def test_a_cli_that_exits_right_behind_its_answer_has_not_started() -> None:
     def play(peer: FramePeer, frame: Frame) -> None:
         if frame["type"] == "control_request":
-            peer.say(answer_to(frame, {"claude_code_version": "2.1.325"}))
+            peer.say(answer_to(frame, GREETING))
             peer.wire.write_stderr(b"Segmentation fault")
             peer.wire.exit(139)
 

@@ -14,6 +14,7 @@ from steersman.journal import Kind
 from steersman.options import Caps, Limits
 from steersman.permissions import Allow, PermissionContext
 from tests._session.peers import (
+    INIT,
     Frame,
     FramePeer,
     answer_to,
@@ -141,8 +142,7 @@ async def test_the_past_of_a_resumed_conversation_does_not_count() -> None:
 
 async def test_the_servers_of_init_are_journalled_if_they_are_not_connected() -> None:
     init = {
-        "type": "system",
-        "subtype": "init",
+        **INIT,
         "mcp_servers": [
             {"name": "a", "status": "failed"},
             {"name": "b", "status": "connected"},

@@ -129,6 +129,7 @@ def _host(o: Options) -> OptionWords:
     return {
         "stderr": o.stderr,
         "allow_old_cli": o.allow_old_cli,
+        "allow_unsafe_cli": o.allow_unsafe_cli,
         "startup": o.startup,
         "request_timeout": o.request_timeout,
         "close_grace": o.close_grace,

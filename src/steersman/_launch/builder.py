@@ -54,6 +54,8 @@ class LaunchBuilder:
     initialize: JsonDict = field(default_factory=dict[str, object])
     settings: JsonDict = field(default_factory=dict[str, object])
     settings_path: str | None = None
+    mode: str = "default"
+    """The permission mode that the CLI is given."""
     read_settings: ReadSettings | None = None
     """Reads the file `settings_path`; `None` if it may be on another machine."""
 

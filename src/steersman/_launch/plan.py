@@ -21,6 +21,7 @@ from steersman._launch.builder import (
 from steersman._launch.environment import environment
 from steersman._launch.isolation import NO_MEMORY, closed_settings
 from steersman._launch.table import ROWS, hook_id
+from steersman._release_table import FLOOR
 from steersman.control.handshake import Initialize
 from steersman.errors import Described, UsageError
 from steersman.options import Options
@@ -39,7 +40,7 @@ __all__ = [
     "without_waiting",
 ]
 
-MINIMUM_VERSION = "2.1.191"
+MINIMUM_VERSION = FLOOR
 """The oldest CLI with which steersman is tested; `steersman conform` finds nothing broken there."""
 
 BELOW_MINIMUM = (
@@ -129,6 +130,8 @@ class LaunchPlan:
     """
     path: str | None = None
     """The file of the conversation, if it is resumed by its path; the CLI appends to that file."""
+    mode: str = "default"
+    """The permission mode that the CLI is given."""
 
 
 def plan(  # noqa: PLR0913 - all but one by name
@@ -176,7 +179,7 @@ def plan(  # noqa: PLR0913 - all but one by name
         user=options.user,
         files=builder.files,
     )
-    return LaunchPlan(launch, Initialize(**builder.initialize), session_id, path)
+    return LaunchPlan(launch, Initialize(**builder.initialize), session_id, path, builder.mode)
 
 
 def without_waiting(plan: LaunchPlan) -> LaunchPlan | None:

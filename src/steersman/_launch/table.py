@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from steersman import _json
 from steersman._command_tools import BASH, COMMAND_FIELDS
@@ -37,6 +38,7 @@ from steersman.options.table import (
     InitializeField,
     Travels,
 )
+from steersman.options.words import PermissionMode
 from steersman.permissions import ASK_USER_QUESTION
 from steersman.ports import FileArgument
 
@@ -241,6 +243,32 @@ def _skills(builder: LaunchBuilder) -> None:
         builder.initialize["skills"] = list(skills)
 
 
+def _permission_mode(builder: LaunchBuilder) -> None:
+    """Give the CLI a mode in any case: some releases start in `auto` mode without one."""
+    builder.mode = builder.options.permission_mode or _mode_of_settings(builder) or "default"
+    builder.argv.append(f"--permission-mode={builder.mode}")
+
+
+def _mode_of_settings(builder: LaunchBuilder) -> str | None:
+    """Return the `defaultMode` of the settings that the caller passes, which the flag overrides."""
+    settings = builder.settings
+    if builder.settings_path is not None and builder.read_settings is not None:
+        try:
+            settings = builder.read_settings(builder.settings_path)
+        except UsageError:
+            # The CLI reports what is wrong with a file that it cannot read either.
+            return None
+    permissions = settings.get("permissions")
+    mode = permissions.get("defaultMode") if _json.is_mapping(permissions) else None
+    if mode in (None, "manual"):
+        # Another name of `default`, which older CLIs refuse.
+        return None
+    if mode not in get_args(PermissionMode):
+        allowed = ", ".join(get_args(PermissionMode))
+        raise UsageError("settings['permissions']['defaultMode']", mode, f"one of {allowed}")
+    return str(mode)
+
+
 def _policy(builder: LaunchBuilder) -> None:
     """Give the CLI those rules of the policy that it can express, beside the policy's hook.
 
@@ -434,6 +462,7 @@ CUSTOM: Mapping[str, Put] = {
     "max_thinking_tokens": _max_thinking_tokens,
     "mcp_servers": _mcp_servers,
     "output_format": _output_format,
+    "permission_mode": _permission_mode,
     "plugins": _plugins,
     "policy": _policy,
     "sandbox": _sandbox,

@@ -27,6 +27,7 @@ from steersman._protocol.events import (
     HookAsked,
     LineDropped,
     MessageArrived,
+    ModeDiffers,
     NoiseReceived,
     PermissionAsked,
     StateReported,
@@ -36,6 +37,7 @@ from steersman._protocol.events import (
     Withdrawn,
 )
 from steersman._protocol.framing import DEFAULT_LIMIT, LineFramer, Oversize
+from steersman._protocol.permission_mode import ModeCheck, modes_in
 from steersman._protocol.routing import (
     Response,
     RoutingFields,
@@ -85,6 +87,8 @@ class _Pending:
     operation: str
     answer: type[Answer]
     deadline: float
+    mode: str = ""
+    """The permission mode that the request sets, if it does."""
 
 
 @final
@@ -116,6 +120,9 @@ STREAM_EVENT = b'{"type":"stream_event"'[:BEGINNING]
 ASSISTANT = b'{"type":"assistant",'[:BEGINNING]
 REQUEST = b'{"type":"control_request"'[:BEGINNING]
 MIRROR = b'{"type":"transcript_mirror"'[:BEGINNING]
+SET_MODE = "set_permission_mode"
+SETS_MODE = b'"setMode"'
+"""A part of each answer that changes the permission mode, and of few others."""
 REQUEST_PATH, INPUT_PATH = ("request",), ("request", "input")
 """Paths on a control request's line: the request, and the input of a hook."""
 
@@ -131,7 +138,10 @@ class Connection:
         *,
         mirrors: bool = False,
         partials: bool = True,
+        mode: ModeCheck | None = None,
     ) -> None:
+        self._mode = mode
+        """Compares the permission mode that the CLI reports; None if it was given none."""
         self._is_typed = partials
         """Whether the caller iterates over partial messages.
 
@@ -308,10 +318,22 @@ class Connection:
             turns = self._turns.owners(found.parent_tool_use_id)
             return [MessageArrived(line, Kind.BOOKKEEPING, turns, "status")]
         if found.subtype == "init":
-            return [*self._turns.opened(), *self._on_message(found, line)]
+            opened = (*self._turns.opened(), *self._on_message(found, line))
+            # First, so that the session ends before the turn is seen.
+            return [*self._compare_mode(found), *opened]
         if found.subtype == "task_started" and found.tool_use_id:
             self._turns.task_started(found.tool_use_id)
-        return self._on_message(found, line)
+        return [*self._compare_mode(found), *self._on_message(found, line)]
+
+    def _compare_mode(self, found: RoutingFields) -> Iterable[Event]:
+        check, reported = self._mode, found.permission_mode
+        if check is None:
+            return ()
+        if found.subtype == "init":
+            is_right = check.starts_in(reported or "")
+        else:
+            is_right = found.subtype != "status" or not reported or check.changes_to(reported)
+        return () if is_right else (ModeDiffers(check.given, reported or ""),)
 
     def _on_result(self, found: RoutingFields, line: bytes) -> list[Event]:
         is_named = found.user_message_uuids or found.user_message_uuid or found.origin is not None
@@ -332,7 +354,11 @@ class Connection:
         pending = self._pending.pop(response.request_id, None)
         if pending is None:
             return [arrived]
-        return [arrived, Answered(response.request_id, _answer_of(pending, response))]
+        answer = _answer_of(pending, response)
+        if pending.mode and self._mode is not None:
+            is_refused = isinstance(answer, RequestRefused)
+            (self._mode.was_refused if is_refused else self._mode.is_set)(pending.mode)
+        return [arrived, Answered(response.request_id, answer)]
 
     def _on_request(self, found: RoutingFields, line: bytes) -> list[Event]:
         arrived = MessageArrived(line, CONTROL, ())
@@ -485,7 +511,10 @@ class Connection:
         self, operation: str, request: Any, answer: type[Answer], deadline: float
     ) -> tuple[str, bytes]:
         request_id = f"req_{next(self._numbers)}_{self._token}"
-        self._pending[request_id] = _Pending(operation, answer, deadline)
+        mode = _mode_of(request) if operation == SET_MODE else ""
+        if mode and self._mode is not None:
+            self._mode.asks_for(mode)
+        self._pending[request_id] = _Pending(operation, answer, deadline, mode)
         line = _json.dump_line(
             {"type": "control_request", "request_id": request_id, "request": request}
         )
@@ -540,11 +569,19 @@ class Connection:
         if request_id not in self._asked:
             return b""
         line = _json.dump_line({"type": "control_response", "response": body})
+        if self._mode is not None and SETS_MODE in line:
+            for mode in modes_in(_json.loads(line)["response"].get("response")):
+                self._mode.asks_for(mode)
         del self._asked[request_id]
         self._answered[request_id] = None
         if len(self._answered) > REMEMBERED:
             del self._answered[next(iter(self._answered))]
         return line
+
+
+def _mode_of(request: Any) -> str:
+    mode = request.get("mode") if _json.is_mapping(request) else getattr(request, "mode", "")
+    return mode if isinstance(mode, str) else ""
 
 
 def _is_request(line: bytes) -> bool:

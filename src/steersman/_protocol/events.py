@@ -24,6 +24,7 @@ __all__ = [
     "HookAsked",
     "LineDropped",
     "MessageArrived",
+    "ModeDiffers",
     "NoiseReceived",
     "PermissionAsked",
     "StateReported",
@@ -181,6 +182,14 @@ class StateReported(Struct, frozen=True):
 
 
 @final
+class ModeDiffers(Struct, frozen=True):
+    """The CLI reports another permission mode than it was given, or none."""
+
+    given: str
+    reported: str
+
+
+@final
 class NoiseReceived(Struct, frozen=True):
     """A line on stdout was not a JSON object."""
 
@@ -210,6 +219,7 @@ Event = (
     | TurnStarted
     | TurnSettled
     | StateReported
+    | ModeDiffers
     | NoiseReceived
     | LineDropped
 )

@@ -47,6 +47,7 @@ class RoutingFields(WireStruct, frozen=True, kw_only=True):
     user_message_uuid: str | None = None
     user_message_uuids: list[str] | None = None
     origin: dict[str, Any] | None = None
+    permission_mode: str | None = field(default=None, name="permissionMode")
     abandoned_blocks: Any = None
 
 

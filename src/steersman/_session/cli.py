@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from steersman._releases import Release
 from steersman._session.handshake import Handshake
 from steersman._session.link import CliLink
 from steersman._session.requests.tasks import RequestTasks
@@ -15,6 +17,7 @@ from steersman.control.mcp import McpMessage
 from steersman.control.models import SetModel
 from steersman.control.permissions import SetPermissionMode
 from steersman.control.session import Interrupt
+from steersman.control.verbs import Verb
 from steersman.errors import (
     ChannelClosed,
     LimitReached,
@@ -94,7 +97,12 @@ class CliSlot:
         self.handshake: Handshake | None = None
         """What the CLI answered to the handshake; None before the first one."""
         self._initialized: Initialized | None = None
-        self.capabilities: frozenset[str] | None = None
+        self.listed: frozenset[str] | None = None
+        """What the last `system/init` lists; None before the first."""
+        self.release = Release("")
+        """What is known of the release of the CLI."""
+        self.has_set_servers = False
+        """Whether the MCP servers of the CLI were set while it ran."""
         self.cause: SteersmanError | None = None
         """Why the session failed, if it did."""
         self.why_killed: Stalled | LimitReached | None = None
@@ -140,6 +148,13 @@ class CliSlot:
     def is_modern(self) -> bool:
         """Whether the CLI announces capabilities; older ones cannot continue a turn."""
         return self.handshake is not None and bool(self.handshake.capabilities)
+
+    @property
+    def capabilities(self) -> frozenset[str] | None:
+        """What the CLI lists, and the promises that hold on its release; None before the start."""
+        if self.handshake is None:
+            return None
+        return self.release.keeps.union(self.handshake.capabilities, self.listed or ())
 
     @property
     def version(self) -> str:
@@ -194,6 +209,21 @@ class CliSlot:
         except (TimeoutError, RequestError):
             if self.running is cli and not cli.link.exit_status.done():
                 self.kill(why)
+
+    def lacks(self, verb: Verb[Any]) -> frozenset[str]:
+        """Return the capabilities that `verb` needs and the CLI has not listed.
+
+        Before the first turn it has listed few: only what keeps a call safe must be among them.
+        """
+        listed = self.listed
+        if listed is None:
+            early = () if self.handshake is None else self.handshake.capabilities
+            return (verb.needs & verb.GUARDS).difference(early)
+        return verb.needs - listed
+
+    def sends(self, operation: str) -> None:
+        """Note a control request of the caller before it is sent."""
+        self.has_set_servers |= operation == "mcp_set_servers"
 
     def record_change(self, verb: object) -> None:
         """Keep what a verb has changed in the CLI, so that the next CLI starts with it."""

@@ -12,11 +12,12 @@ import re
 from collections.abc import Callable
 
 from steersman._launch.plan import BELOW_MINIMUM, MINIMUM_VERSION, LaunchPlan
+from steersman._releases import MEANINGS, Release, ReleaseTable, numbers
 from steersman._session.await_flag import Program, program_of
-from steersman.errors import CliTooOld, Evidence, SteersmanError
+from steersman.errors import CliTooOld, Evidence, SteersmanError, UnsafeCli
 from steersman.ports import Launch, Transport
 
-__all__ = ["CliVersions", "refuse_old"]
+__all__ = ["CliVersions", "refuse_old", "refuse_unsafe", "report"]
 
 log = logging.getLogger("steersman.session")
 
@@ -44,7 +45,7 @@ class CliVersions:
 
 def refuse_old(found: str, *, allow: bool, evidence: Callable[[], Evidence]) -> None:
     """Raise `CliTooOld` for a version that is not supported; if it is allowed, log a warning."""
-    if not found or _numbers(found) >= _numbers(MINIMUM_VERSION):
+    if not found or numbers(found) >= numbers(MINIMUM_VERSION):
         return
     if not allow:
         raise CliTooOld(found, MINIMUM_VERSION, evidence=evidence())
@@ -56,8 +57,34 @@ def refuse_old(found: str, *, allow: bool, evidence: Callable[[], Evidence]) -> 
     )
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+def refuse_unsafe(
+    found: str, table: ReleaseTable, *, allow: bool, evidence: Callable[[], Evidence]
+) -> None:
+    """Raise `UnsafeCli` for a release whose guards are broken; if it is allowed, log a warning."""
+    broken = table.find(found).broken
+    if not broken:
+        return
+    if not allow:
+        raise UnsafeCli(found, broken, table.good(), evidence=evidence())
+    log.warning("guards do not hold on this Claude Code CLI, version %s: %s", found, broken)
+
+
+def report(release: Release, table: ReleaseTable) -> None:
+    """Log what does not hold on a release, and that it is newer than those that were tested."""
+    if release.is_newer:
+        log.warning(
+            "this Claude Code CLI is version %s; the newest that steersman was tested with is %s."
+            " What it reports is compared with what it was given; `steersman conform` tries the"
+            " rest",
+            release.version,
+            table.newest,
+        )
+    if release.lacks and numbers(release.version) >= numbers(table.floor):
+        log.warning(
+            "on this Claude Code CLI, version %s, these do not hold: %s",
+            release.version,
+            "; ".join(MEANINGS.get(each, each) for each in release.lacks),
+        )
 
 
 async def _ask(launch: Launch, transport: Transport) -> str:

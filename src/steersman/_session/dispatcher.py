@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from typing import TypeGuard, get_args
 
 from steersman._protocol.events import (
@@ -11,6 +10,7 @@ from steersman._protocol.events import (
     ElicitationAsked,
     EntriesMirrored,
     Event,
+    ModeDiffers,
     PermissionAsked,
     StateReported,
     TurnSettled,
@@ -18,13 +18,13 @@ from steersman._protocol.events import (
     Withdrawn,
 )
 from steersman._session.parts import Parts
+from steersman._session.read_back import differences, forbidden_tools
 from steersman._session.requests.responder import CliRequest
 from steersman._session.unknown_names import unknown_names
-from steersman.errors import ForbiddenTool
+from steersman.errors import CliMisbehaves, ForbiddenTool
 from steersman.journal import Entry, Kind, Move
 from steersman.messages.system import Init
 from steersman.messages.turns import Assistant
-from steersman.options import Options
 from steersman.permissions import Ask, Payload
 
 __all__ = ["Dispatcher"]
@@ -112,6 +112,8 @@ class Dispatcher:
                 parts.mirror.received(line)
             case TurnSettled():
                 self._turn_settled(event)
+            case ModeDiffers(given, reported):
+                self._misbehaves("permission_mode", given, reported)
             case StateReported(state):
                 self._state_reported(state)
             case _:
@@ -133,7 +135,7 @@ class Dispatcher:
         parts = self._parts
         parts.status.is_between_turns = False
         parts.status.move(Move.BEGIN)
-        parts.slot.capabilities = frozenset(init.capabilities)
+        parts.slot.listed = frozenset(init.capabilities)
         parts.mcp_status.record_init(init.mcp_servers)
         if parts.slot.session_id:
             parts.responder.servers.name_session(parts.slot.session_id)
@@ -141,11 +143,20 @@ class Dispatcher:
         if found:
             # Before the model sees it.
             parts.slot.fail(ForbiddenTool(found))
+        servers, are_set = parts.responder.servers.keys, parts.slot.has_set_servers
+        for each in differences(init, parts.options, servers, are_set=are_set):
+            self._misbehaves(*each)
         if not self._has_compared_names:
             self._has_compared_names = True
             for text in unknown_names(init, parts.options):
                 log.warning("%s", text)
                 parts.journal.fault("options", text)
+
+    def _misbehaves(self, setting: str, given: str, reported: str) -> None:
+        """End the session, because the CLI reports another setting than it was given."""
+        slot = self._parts.slot
+        evidence = None if slot.running is None else slot.running.link.evidence("turn")
+        slot.fail(CliMisbehaves(setting, given, reported, evidence=evidence))
 
     def _turn_settled(self, settled: TurnSettled) -> None:
         if settled.result is not None:
@@ -193,14 +204,3 @@ class Dispatcher:
             turn=self._prompts.current_uuid,
         )
         self._listeners.emit("ask", ask)
-
-
-def forbidden_tools(tools: Iterable[str], options: Options) -> list[str]:
-    """Return the tools that the CLI offers although the options forbid them."""
-    policy = options.policy
-    rules = (*options.disallowed_tools, *(() if policy is None else policy.forbid))
-    names = {rule for rule in rules if "(" not in rule}
-    if "Agent" in names:
-        # The name of this tool in the CLI's list.
-        names.add("Task")
-    return [tool for tool in tools if tool in names]

@@ -12,10 +12,12 @@ __all__ = ["Handshake"]
 
 
 class Handshake(Answer, frozen=True, kw_only=True):
-    """Two fields of `Initialized`. The others are long lists, which few programs read."""
+    """A few fields of `Initialized`. The others are long lists, which few programs read."""
 
     claude_code_version: str = field(default="", name="claude_code_version")
+    current_permission_mode: str = field(default="", name="current_permission_mode")
     capabilities: list[str] = []
+    hooks_applied: bool | None = field(default=None, name="hooks_applied")
 
     def whole(self) -> Initialized:
         """Return the whole answer, with the version of this one, which may have been found out."""

@@ -13,10 +13,12 @@ import msgspec
 from steersman._launch.plan import LaunchPlan
 from steersman._session.await_flag import AwaitFlag
 from steersman._session.cli import RunningCli
+from steersman._session.cli_version import report
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.durable import refuse_other_machine
 from steersman._session.finding import find_conversation
 from steersman._session.gate import with_gate
+from steersman._session.handshake import Handshake
 from steersman._session.link import CliLink
 from steersman._session.mcp_servers import restore_servers, wait_for_servers
 from steersman._session.ownership import find_session
@@ -25,11 +27,12 @@ from steersman._session.recovery import Handover, plan_handover
 from steersman._session.requests.hooks import run_session_end
 from steersman._session.requests.tasks import RequestTasks
 from steersman._session.setup import Resumption
-from steersman._session.startup import start
+from steersman._session.startup import REAPING, start
 from steersman.control.session import Interrupt
 from steersman.errors import (
     ChannelClosed,
     CliExited,
+    CliMisbehaves,
     Described,
     LimitReached,
     OptionRefused,
@@ -37,6 +40,7 @@ from steersman.errors import (
     ResumeNotFound,
     SessionInUse,
     SteersmanError,
+    UnsafeCli,
     UsageError,
 )
 from steersman.journal import Kind, Move, Phase
@@ -219,14 +223,28 @@ class Lifecycle:
             parts.mirror.resumes()
         if handover is not None:
             parts.prompts.expect(link, handover)
-        parts.slot.set_handshake(await start(link, plan, parts.setup, self._own))
+        handshake = await start(link, plan, parts.setup, self._own)
+        self._started_with(handshake)
         parts.limits.launched(is_fresh=is_fresh)
         parts.prompts.reports_lifecycle = parts.slot.is_modern
         if parts.slot.is_modern:
             link.connection.reports_lifecycle()
         await restore_servers(link, parts.mcp_status, parts.responder.servers, parts.options)
         await wait_for_servers(link, parts.mcp_status, parts.options, parts.responder.servers.keys)
+        if parts.slot.cause is not None:
+            # What the CLI has reported meanwhile has ended it: it continues a turn by itself.
+            await asyncio.wait([link.exit_status], timeout=REAPING)
+            raise parts.slot.cause
         return cli
+
+    def _started_with(self, handshake: Handshake) -> None:
+        """Record the answer of a CLI, and log once what does not hold on its release."""
+        slot, table = self._parts.slot, self._parts.setup.releases
+        before = slot.release.version
+        slot.set_handshake(handshake)
+        slot.release = table.find(handshake.claude_code_version)
+        if slot.release.version != before:
+            report(slot.release, table)
 
     async def _give_up(self, error: BaseException) -> None:
         """End a session that did not start: failed, unless it was closed or cancelled."""
@@ -322,7 +340,8 @@ class Lifecycle:
                 await asyncio.sleep(pause)
             try:
                 await self._continue(cause)
-            except ResumeNotFound as error:
+            except (ResumeNotFound, CliMisbehaves, UnsafeCli) as error:
+                # Another CLI would be refused as well.
                 cause.__cause__ = error
                 break
             except SteersmanError as error:

@@ -22,6 +22,7 @@ from steersman._protocol.events import (
     NoiseReceived,
     StreamEventsArrived,
 )
+from steersman._protocol.permission_mode import ModeCheck
 from steersman._session.gate import GATE
 from steersman._session.journal_writer import JournalWriter
 from steersman.control.verbs import Answer, Verb
@@ -90,12 +91,15 @@ class CliLink:
         """The environment that the CLI was given."""
         self.journal = log
         self.began_after = log.journal.last_seq
+        self.mode = ModeCheck(plan.mode, others_decide=bool(options.permission_prompt_tool_name))
+        """Compares the permission mode that the CLI reports with the one that it was given."""
         self.connection = Connection(
             os.urandom(4).hex(),
             {GATE: PreToolUse} | {hook_id(n): hook.event for n, hook in enumerate(options.hooks)},
             options.max_buffer_size,
             mirrors=options.session_store is not None,
             partials=options.include_partial_messages is True,
+            mode=self.mode,
         )
         self.redactor = Redactor(
             secrets_in(

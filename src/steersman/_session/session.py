@@ -260,7 +260,11 @@ class Session:
 
     @property
     def capabilities(self) -> frozenset[str] | None:
-        """The capabilities that the CLI reports at the start of a turn; `None` before the first."""
+        """What this CLI can do; `None` before the start.
+
+        The names that the CLI lists, more of them at the start of each turn, and the promises that
+        hold on its release, such as `continues_turns` and `soft_pause`: see `docs/conformance.md`.
+        """
         return self._parts.slot.capabilities
 
     @property
@@ -278,8 +282,14 @@ class Session:
         return self._parts.snapshot()
 
     def describe(self) -> str:
-        """Return the current state as a line of text for users: `waiting for you 40 s`."""
-        return describe(self._parts.snapshot(), self._parts.journal.clock())
+        """Return the current state as a line of text for users: `waiting for you 40 s`.
+
+        Ends with the promises that do not hold on the release of the CLI, if there are any.
+        """
+        said = describe(self._parts.snapshot(), self._parts.journal.clock())
+        release = self._parts.slot.release
+        lacks = f"; not on CLI {release.version}: {', '.join(release.lacks)}"
+        return said + lacks if release.lacks else said
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -564,12 +574,12 @@ class Session:
         _check_verb("verb", verb)
         _check_no_hooks(verb)
         cli = await self._lifecycle.responsive(verb.operation)
-        known = self.capabilities
-        missing = verb.needs - (verb.needs if known is None else known)
+        missing = self._parts.slot.lacks(verb)
         if missing:
             lacks = ", ".join(sorted(missing))
             raise RequestRefused(verb.operation, f"this CLI is too old for it: it has no {lacks}")
         patience = max(self.options.request_timeout, verb.patience or 0)
+        self._parts.slot.sends(verb.operation)
         answer = await cli.link.call(verb, _seconds(timeout, patience))
         self._parts.slot.record_change(verb)
         if isinstance(verb, EndSession):
@@ -585,6 +595,7 @@ class Session:
         plain = checks.plain("fields", fields)
         seconds = _seconds(timeout, self.options.request_timeout)
         cli = await self._lifecycle.responsive(subtype)
+        self._parts.slot.sends(subtype)
         answer = await cli.link.control(subtype, plain, seconds)
         return answer.raw
 

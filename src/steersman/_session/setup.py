@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from steersman._launch.plan import LaunchPlan
+from steersman._releases import TABLE, ReleaseTable
 from steersman._session.ownership import Claim
 from steersman.journal import Entry
 from steersman.options import Options
@@ -125,6 +126,8 @@ class SessionSetup:
     """
     running_session: Callable[[int], str | None] = _unknown
     """Finds the id of the conversation that the CLI of this pid has open; `None` if unknown."""
+    releases: ReleaseTable = TABLE
+    """Which release of the CLI keeps which promise."""
     reports_version: bool = False
     """Whether the transport runs the program with `--version` too, as those to the stock CLI do."""
     claim: Claim | None = None

@@ -11,7 +11,8 @@ from typing import TypeVar, cast
 import msgspec
 
 from steersman._launch.plan import LaunchPlan
-from steersman._session.cli_version import CliVersions, refuse_old
+from steersman._releases import numbers
+from steersman._session.cli_version import CliVersions, refuse_old, refuse_unsafe
 from steersman._session.handshake import Handshake
 from steersman._session.link import CliLink
 from steersman._session.setup import SessionSetup
@@ -19,6 +20,7 @@ from steersman._struct import set_source
 from steersman.control.verbs import Answer
 from steersman.errors import (
     ChannelClosed,
+    CliMisbehaves,
     Evidence,
     LaunchError,
     NotLoggedIn,
@@ -45,6 +47,9 @@ REAPING = 10.0
 """Seconds in which a CLI that did not start must have exited; SIGKILL needs far less."""
 
 
+MODE_SINCE = numbers("2.1.260")
+"""A release that reports its permission mode in the answer; older ones only in `system/init`."""
+
 cli_versions = CliVersions()
 """Shared by all sessions: the version of a program does not depend on the session."""
 
@@ -64,6 +69,7 @@ async def start(
         await _spawn(link, setup.transport, limits.spawn)
         answer = await _initialize(link, plan, limits)
         answer = await _with_version(link, plan, setup, answer)
+        _compare(link, plan, answer)
         await initialized(link)
     except (OptionRefused, StartupExited):
         await _reap(link)
@@ -161,18 +167,31 @@ async def _within(link: CliLink, waiting: Awaitable[T], phase: str, limit: float
 async def _with_version(
     link: CliLink, plan: LaunchPlan, setup: SessionSetup, answer: Handshake
 ) -> Handshake:
-    """Return the CLI's answer with its version. Raises `CliTooOld`."""
+    """Return the CLI's answer with its version. Raises `CliTooOld` or `UnsafeCli`."""
     found = answer.claude_code_version
     if not found and setup.reports_version:
         found = await cli_versions.of(plan, setup.transport)
-    refuse_old(
-        found, allow=setup.options.allow_old_cli, evidence=lambda: link.evidence("initialize")
-    )
+    options, evidence = setup.options, lambda: link.evidence("initialize")
+    refuse_old(found, allow=options.allow_old_cli, evidence=evidence)
+    refuse_unsafe(found, setup.releases, allow=options.allow_unsafe_cli, evidence=evidence)
     if found == answer.claude_code_version:
         return answer
     changed = msgspec.structs.replace(answer, claude_code_version=found)
     # A changed copy has lost its `raw`, which stays as the CLI sent it.
     return set_source(changed, answer.raw)
+
+
+def _compare(link: CliLink, plan: LaunchPlan, answer: Handshake) -> None:
+    """Raise `CliMisbehaves` if the CLI reports what it was not given, before it gets a prompt."""
+    reported, release = answer.current_permission_mode, numbers(answer.claude_code_version)
+    link.mode.is_reported = release >= MODE_SINCE
+    if not link.mode.starts_in(reported):
+        evidence = link.evidence("initialize")
+        raise CliMisbehaves("permission_mode", link.mode.given, reported, evidence=evidence)
+    if plan.initialize.hooks and answer.hooks_applied is False:
+        given = ", ".join(plan.initialize.hooks)
+        raise CliMisbehaves("hooks", given, "none", evidence=link.evidence("initialize"))
+    link.mode.is_reported = bool(release)
 
 
 def _too_slow(link: CliLink, phase: str, limit: float) -> StartupTimeout:

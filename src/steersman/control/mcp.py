@@ -170,6 +170,7 @@ class McpCall(Verb[McpCallResult], frozen=True, kw_only=True, tag="mcp_call"):
         "result_not_for_model": "mcp_call_result_not_for_model_v1",
         "check_permissions": "mcp_call_check_permissions_v1",
     }
+    GUARDS: ClassVar[frozenset[str]] = frozenset({"mcp_call_check_permissions_v1"})
 
     tool: ToolName
     arguments: JsonDict = {}

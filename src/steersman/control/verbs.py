@@ -73,6 +73,11 @@ class Verb(
     """The name in `capabilities` of `system/init` that shows that a CLI supports this verb."""
     FIELD_CAPABILITIES: ClassVar[Mapping[str, str]] = {}
     """Such names for fields that were added later than their verb."""
+    GUARDS: ClassVar[frozenset[str]] = frozenset()
+    """Those of these names without which the CLI would do more than it may.
+
+    A verb that needs one is refused until the CLI has listed it.
+    """
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

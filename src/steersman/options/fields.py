@@ -141,7 +141,8 @@ class Options:
     permission_mode: PermissionMode | None = None
     """The permission mode at the start: which tool calls need a permission.
 
-    `session.set_permission_mode` changes it later.
+    `None` is the `defaultMode` of `settings`, or else `default`. `session.set_permission_mode`
+    changes it later. A CLI that reports another mode than it was given is ended: `CliMisbehaves`.
     """
     allow_dangerously_skip_permissions: bool = False
     """Allow a change to the mode `bypassPermissions` while the session runs."""
@@ -362,6 +363,11 @@ class Options:
     """Run a CLI that is older than the oldest supported one, and log what does not hold there.
 
     Without it the start raises `CliTooOld`.
+    """
+    allow_unsafe_cli: bool = False
+    """Run a release of the CLI on which guards do not hold, and log what is broken.
+
+    Without it the start raises `UnsafeCli`.
     """
     startup: StartupLimits = StartupLimits()  # noqa: RUF009 - it is frozen
     """Time limits for the phases of the start: a `StartupLimits`."""

@@ -151,6 +151,7 @@ class OptionWords(TypedDict, total=False):
     # What steersman does
     stderr: Callable[[str], object] | None
     allow_old_cli: bool
+    allow_unsafe_cli: bool
     startup: StartupLimits
     request_timeout: float
     close_grace: float

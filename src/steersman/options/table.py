@@ -237,7 +237,10 @@ _TOOLS: Mapping[str, Spec] = {
         forms.require, HostOnly("asks `mcp_status` at the start"), forms.tuple_unless(bool)
     ),
     "strict_mcp_config": Spec(checks.flag, Flag("--strict-mcp-config")),
-    "permission_mode": Spec(optional(checks.permission_mode), FlagWithValue("--permission-mode")),
+    "permission_mode": Spec(
+        optional(checks.permission_mode),
+        Custom("`--permission-mode`; for `None` that of `settings`, or else `default`"),
+    ),
     "allow_dangerously_skip_permissions": Spec(
         checks.flag, Flag("--allow-dangerously-skip-permissions")
     ),
@@ -329,6 +332,7 @@ _OUTPUT: Mapping[str, Spec] = {
 _HOST: Mapping[str, Spec] = {
     "stderr": Spec(optional(checks.callback("a text")), HostOnly()),
     "allow_old_cli": Spec(checks.flag, HostOnly()),
+    "allow_unsafe_cli": Spec(checks.flag, HostOnly()),
     "startup": Spec(checks.instance_of(StartupLimits, "a StartupLimits value"), HostOnly()),
     "request_timeout": Spec(checks.positive, HostOnly()),
     "close_grace": Spec(checks.not_negative, HostOnly()),

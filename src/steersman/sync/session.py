@@ -177,7 +177,11 @@ class Session:
 
     @property
     def capabilities(self) -> frozenset[str] | None:
-        """The capabilities that the CLI reports at the start of a turn; `None` before the first."""
+        """What this CLI can do; `None` before the start.
+
+        The names that the CLI lists, more of them at the start of each turn, and the promises that
+        hold on its release, such as `continues_turns` and `soft_pause`: see `docs/conformance.md`.
+        """
         return self._session.capabilities
 
     @property
@@ -195,7 +199,10 @@ class Session:
         return self._portal.do(self._session.snapshot)
 
     def describe(self) -> str:
-        """Return the current state as a line of text for users: `waiting for you 40 s`."""
+        """Return the current state as a line of text for users: `waiting for you 40 s`.
+
+        Ends with the promises that do not hold on the release of the CLI, if there are any.
+        """
         return self._portal.do(self._session.describe)
 
     @property

@@ -1,8 +1,8 @@
 """Fetches any release of the stock CLI from npm, to test what each of them does.
 
 `python -m steersman.testing.cli_releases 2.1.290 2.1.300` downloads the native binaries of those
-releases with npm and keeps them in the virtual environment. Only a package whose SHA-512 stands in
-`cli_hashes.txt` is unpacked; `--learn VERSION` adds a release to that file, for a person to review.
+releases with npm and keeps them in the virtual environment. Only a package whose SHA-512 is in
+`cli_hashes.txt` is unpacked; `--learn VERSION` adds a release to that file, which is then reviewed.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def known_hashes(file: Path = HASHES) -> dict[tuple[str, str], str]:
 def learn_hash(version: str, file: Path = HASHES) -> str:
     """Add the package of a release for this platform to the known ones, and return its hash.
 
-    The hash is the one that the registry reports: a person must review the changed file. Raises
-    `OSError` if npm cannot tell it.
+    The hash is the one that the registry reports: review the changed file. Raises `OSError` if npm
+    has none.
     """
     here = platform_here()
     known = known_hashes(file)

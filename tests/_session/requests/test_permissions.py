@@ -28,7 +28,7 @@ from steersman.permissions import (
 )
 from steersman.testing.script import Script, call, calls, say
 from steersman.testing.scripted.cli import ScriptedCLI
-from tests._session.peers import Frame, FramePeer, entries_of, opened, result
+from tests._session.peers import INIT, Frame, FramePeer, entries_of, opened, result
 
 
 def asking(*requests: dict[str, Any]) -> FramePeer:
@@ -37,7 +37,7 @@ def asking(*requests: dict[str, Any]) -> FramePeer:
     def play(peer: FramePeer, frame: Frame) -> None:
         if frame["type"] == "user":
             peer.say(
-                {"type": "system", "subtype": "init", "session_id": "s1"},
+                {**INIT, "session_id": "s1"},
                 *(
                     {"type": "control_request", "request_id": f"q{number}", "request": request}
                     for number, request in enumerate(requests)
@@ -507,7 +507,7 @@ async def test_a_forbidden_tool_that_the_cli_offers_ends_the_session(
 ) -> None:
     def play(peer: FramePeer, frame: Frame) -> None:
         if frame["type"] == "user":
-            peer.say({"type": "system", "subtype": "init", "tools": ["Bash", "WebFetch"]})
+            peer.say({**INIT, "tools": ["Bash", "WebFetch"]})
 
     peer = FramePeer(play)
     async with opened(peer.transport, **options) as session:
