@@ -37,6 +37,7 @@ OWN_VARIABLES = frozenset(
 )
 """Variables that one of the packages, Python or pytest sets for itself."""
 
+MODE = "--permission-mode"
 LISTS = frozenset({"--allowedTools", "--disallowedTools"})
 AS_JSON = frozenset({"--mcp-config", "--settings"})
 ALL_SOURCES = "user,project,local"
@@ -52,6 +53,9 @@ def canonical(record: Record, place: Path, host: Mapping[str, str]) -> Line:
     flags: Line = {}
     for flag, value in _pairs(record.argv):
         _add(flags, initialize, flag, record.files.get(value or "", value))
+    if flags.get(MODE) == "default":
+        # Without a mode the official package gives none, and ours `default`.
+        del flags[MODE]
     initialize["hooks"] = _hooks(initialize.get("hooks") or {}) or None
     found = {
         "flags": flags,

@@ -36,6 +36,9 @@ for token in sys.argv[1:]:
         if path.startswith("/") and os.path.isfile(path):
             with open(path) as file:
                 record["files"][path] = file.read()
+flag = "--permission-mode"
+given = [each.partition("=")[2] for each in sys.argv if each.startswith(flag + "=")]
+given += [sys.argv[at + 1] for at, each in enumerate(sys.argv) if each == flag]
 script = json.loads(os.environ.get("STAND_IN_SCRIPT", "[]"))
 waiting = list(enumerate(script))
 sys.stderr.write(os.environ.get("STAND_IN_STDERR", ""))
@@ -62,6 +65,7 @@ for text in sys.stdin:
         ask_next()
     elif line["type"] == "control_request":
         about = {{"hooks_applied": True, "hook_on_failure_supported": True, "commands": []}}
+        about["current_permission_mode"] = (given or ["default"])[-1]
         done = {{"subtype": "success", "request_id": line["request_id"], "response": about}}
         send({{"type": "control_response", "response": done}})
         if line["request"]["subtype"] == "initialize":

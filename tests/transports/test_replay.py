@@ -539,7 +539,7 @@ async def relive(trace: str, replay: ReplayTransport) -> bool:
     """Repeat what the host of a trace did. Return whether the CLI ran to the end."""
     frames = [frame for direction, frame in dialogue(trace) if direction == "sdk>cli"]
     try:
-        async with Agent(transport=replay, revive=False).session() as session:
+        async with Agent(transport=replay, revive=False, **options_of(trace)).session() as session:
             for frame in frames:
                 if frame.get("type") == "user":
                     await session.send(frame["message"]["content"])
@@ -552,6 +552,12 @@ async def relive(trace: str, replay: ReplayTransport) -> bool:
             return not session.phase.is_over
     except SteersmanError:
         return False
+
+
+def options_of(trace: str) -> dict[str, Any]:
+    """Return options with which a CLI may report what that of the trace reports."""
+    begun = next((each for _, each in dialogue(trace) if each.get("subtype") == "init"), {})
+    return {"strict_mcp_config": False, "permission_mode": begun.get("permissionMode")}
 
 
 def requests(session: Session, frames: list[Frame]) -> list[Any]:
