@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from steersman._releases import ReleaseTable
 from steersman.cli.doctor import as_lines
 from steersman.diagnosis import CHECKS, Check, Diagnosis, Machine, examine
 from steersman.diagnosis.checks.cli import CLI
@@ -27,6 +28,7 @@ from steersman.diagnosis.checks.mcp import MCP
 from steersman.diagnosis.checks.nesting import NESTING
 from steersman.diagnosis.checks.network import NETWORK
 from steersman.diagnosis.checks.protocol import PROTOCOL
+from steersman.diagnosis.checks.release import release
 from steersman.diagnosis.checks.settings import SETTINGS
 from steersman.hooks import Hooks, SessionStart
 from steersman.options import Options
@@ -282,6 +284,79 @@ async def test_a_working_directory_that_was_removed_is_named(
         assert "cannot be entered" in found["protocol"].text
         assert "create the directory" in found["protocol"].cure
         assert not [each for each in found.values() if "this check failed" in each.text]
+
+
+ANSWERING = """\
+#!/bin/sh
+[ "$1" = --version ] && echo "{version} (Claude Code)" && exit
+read -r line
+id=$(echo "$line" | sed 's/.*"request_id":"\\([^"]*\\)".*/\\1/')
+answer='"response":{{"claude_code_version":"{version}","current_permission_mode":"default"}}'
+echo "{{\\"type\\":\\"control_response\\",\\"response\\":\
+{{\\"subtype\\":\\"success\\",\\"request_id\\":\\"$id\\",$answer}}}}"
+cat > /dev/null
+"""
+MEASURED = ReleaseTable(
+    newest="2.1.325",
+    tested=("2.1.191", "2.1.325"),
+    unsafe=(("2.1.290", "2.1.299", "calls run unasked"),),
+)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("version", "status", "text", "cure"),
+    [
+        ("2.1.325", "ok", "2.1.325 was tested", ""),
+        ("2.1.310", "ok", "2.1.310 is between releases that were tested", ""),
+        ("2.1.999", "warn", "newer than 2.1.325", "steersman conform"),
+        ("2.1.260", "warn", "a turn continues after its CLI was lost", "use version 2.1.325"),
+        ("2.1.295", "fail", "calls run unasked", "use version 2.1.325"),
+    ],
+)
+async def test_what_holds_on_the_release_is_said(
+    version: str, status: str, text: str, cure: str, tmp_path: Path
+) -> None:
+    answering = Broken(
+        (release(MEASURED),),
+        "",
+        "",
+        options={"cli_path": "{home}/claude"},
+        prepare=write("claude", ANSWERING.format(version=version), 0o755),
+    )
+
+    found, updates = (await diagnosed(answering, tmp_path)).findings
+
+    assert (found.status, updates.status) == (status, "warn")
+    assert text in found.text
+    assert cure in found.cure
+    assert "DISABLE_AUTOUPDATER=1" in updates.cure
+
+
+@pytest.mark.parametrize(
+    ("place", "env", "status"),
+    [
+        ("claude", {}, "warn"),
+        ("claude", {"DISABLE_AUTOUPDATER": "1"}, "ok"),
+        ("claude_agent_sdk/_bundled/claude", {}, "ok"),
+    ],
+)
+@pytest.mark.process
+async def test_a_cli_that_may_update_itself_is_warned_of(
+    place: str, env: dict[str, str], status: str, tmp_path: Path
+) -> None:
+    mute = Broken(
+        (release(MEASURED),),
+        "",
+        "",
+        env=env,
+        options={"cli_path": f"{{home}}/{place}"},
+        prepare=write(place, "#!/bin/sh\nexit 1\n", 0o755),
+    )
+
+    found, updates = (await diagnosed(mute, tmp_path)).findings
+
+    assert (found.status, updates.name, updates.status) == ("skip", "release:updates", status)
 
 
 async def test_a_proxy_that_runs_is_accepted(tmp_path: Path) -> None:

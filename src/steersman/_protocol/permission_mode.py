@@ -21,8 +21,8 @@ MAY_BE_REFUSED = frozenset({"auto", "bypassPermissions"})
 class ModeCheck:
     """Follows the permission mode of one CLI. Its methods return whether a report is right.
 
-    The CLI may change its mode as it was given, may enter plan mode and leave it again, and may fall
-    back from a mode that is not available to `default`.
+    The CLI may change its mode to one that it is given, may enter plan mode and leave it, and may
+    fall back from a mode that is not available to `default`.
     """
 
     def __init__(self, given: str, *, others_decide: bool = False) -> None:

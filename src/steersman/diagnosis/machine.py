@@ -30,6 +30,8 @@ MCP_PATIENCE = 10.0
 """Seconds for MCP servers to answer."""
 POLL = 0.05
 PROJECT_SERVERS = ".mcp.json"
+BUNDLE = ("claude_agent_sdk", "_bundled")
+"""The directories in which the official Python package has its CLI."""
 
 StatusOf = Callable[[], Awaitable[McpServers]]
 
@@ -91,6 +93,11 @@ class Machine:
     def cli(self) -> str:
         """The path of the CLI. Raises `LaunchError`."""
         return locate(self.options.cli_path, self.environ)
+
+    @cached_property
+    def is_bundled(self) -> bool:
+        """Whether the CLI is that of the official Python package. Raises `LaunchError`."""
+        return Path(self.cli).parts[-3:-1] == BUNDLE
 
     @cached_property
     def leftovers(self) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from steersman.diagnosis.checks.mcp import MCP
 from steersman.diagnosis.checks.nesting import NESTING
 from steersman.diagnosis.checks.network import NETWORK
 from steersman.diagnosis.checks.protocol import PROTOCOL
+from steersman.diagnosis.checks.release import RELEASE
 from steersman.diagnosis.checks.settings import SETTINGS
 from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Diagnosis, Finding
@@ -30,6 +31,7 @@ __all__ = ["CHECKS", "doctor", "examine"]
 CHECKS: tuple[Check, ...] = (
     CLI,
     PROTOCOL,
+    RELEASE,
     LOGIN,
     SETTINGS,
     MCP,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, failed, ok
@@ -11,7 +10,6 @@ from steersman.errors import CliNotFound, LaunchError, SteersmanError
 
 __all__ = ["CLI"]
 
-BUNDLE = ("claude_agent_sdk", "_bundled")
 VARIABLE = "STEERSMAN_CLI"
 
 
@@ -41,7 +39,7 @@ def _where(path: str, machine: Machine) -> str:
         return f"{path} (cli_path)"
     if machine.environ.get(VARIABLE):
         return f"{path} ({VARIABLE})"
-    if Path(path).parts[-3:-1] == BUNDLE:
+    if machine.is_bundled:
         return "bundled with claude-agent-sdk"
     return path
 
