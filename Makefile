@@ -13,7 +13,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo console console-build quick test test-pythons test-newer soak mutate test-again test-real parity conform lint format docs picture release types mypy pyright imports bench bench-check clean
+.PHONY: help demo console console-build quick test test-pythons test-newer soak mutate test-again test-real parity conform conform-range lint format docs picture release types mypy pyright imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
@@ -28,6 +28,7 @@ help:
 	@echo "make docs     the documentation as a site, with a reference: build/site/index.html"
 	@echo "make release  both distributions, built, checked, and tried in an empty environment: dist/"
 	@echo "make conform  what the stock CLI does, checked against what we know of it"
+	@echo "make conform-range  which release of the CLI keeps which promise: docs/releases.md (half an hour)"
 	@echo "make parity   write docs/parity.md anew    make test-real  a few tests with your own login (costs)"
 	@echo "make bench    beside the official SDKs    make bench-check  instructions, against those kept"
 	@echo "make clean    remove what was made here"
@@ -88,6 +89,11 @@ parity: .venv/ready-dev
 
 conform: .venv/ready-dev
 	@$(PY) -m steersman.cli conform $(CONFORM_ARGS)
+
+# Twelve releases are fetched from npm and looked at; writes docs/releases.md and the table that sessions
+# read. RANGE_ARGS=--write only writes both again from what was found; RANGE_ARGS="--cli 2.1.310" adds one.
+conform-range: .venv/ready-dev .venv/ready-older
+	@$(PY) -m tests.releases $(RANGE_ARGS)
 
 # Tests are full of words that are misspelt on purpose.
 SPELLED := README.md CONTRIBUTING.md CHANGELOG.md Makefile benchmarks changelog.d docs examples packages scripts src

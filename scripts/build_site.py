@@ -49,7 +49,7 @@ CHAPTERS: Mapping[str, tuple[str, ...]] = {
     "Decide": ("permissions", "asks", "durable", "hooks", "safety"),
     "Keep": ("journal", "stored-sessions", "stores", "mirroring"),
     "Show": ("web", "console", "web-protocol"),
-    "Test": ("testing", "cassettes", "faults", "conformance", "harnesses"),
+    "Test": ("testing", "cassettes", "faults", "conformance", "releases", "harnesses"),
     "Run": ("transports", "deployment", "debugging", "performance"),
     "Compare": ("compat", "moving-from-python", "moving-from-typescript", "parity"),
 }

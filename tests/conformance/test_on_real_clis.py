@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from steersman.testing.cli_releases import find_cli
 from steersman.testing.older_cli import OLDER_VERSION, find_older_cli
 from steersman_conformance import baselines, catalogue, runner
 from steersman_conformance.checks import Scene
@@ -113,6 +115,19 @@ async def test_what_an_older_cli_does_otherwise_is_known(group: str) -> None:
 
     assert report.is_good, "\n".join(report.lines())
     assert report.baseline == report.version == OLDER_VERSION
+
+
+async def test_a_release_with_another_mode_of_its_own_still_asks_once_it_is_given_ours() -> None:
+    """2.1.300 starts in `auto`: only the scene that gives no mode goes otherwise."""
+    program = stock_cli(partial(find_cli, "2.1.300"))
+
+    report = await report_on(program, list(GROUPS["permissions"]))
+
+    assert {each.check.name for each in report.of(Verdict.CHANGED)} == {
+        "a-mode-that-is-not-given-is-default",
+        "without-a-mode-writes-are-asked",
+    }
+    assert report.of(Verdict.BROKEN) == []
 
 
 async def test_what_the_older_cli_lacks_is_said_to_be_absent_and_handled() -> None:

@@ -32,8 +32,22 @@ TIMEOUT = 30.0
 Frame = dict[str, Any]
 
 
+LIVE_CLI = "STEERSMAN_LIVE_CLI"
+"""Names another CLI for the live tests; `python -m tests.releases` runs them on many."""
+
+
+def find_live_cli(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the CLI that the variable names, or else that of the official wheel."""
+    named = environ.get(LIVE_CLI)
+    if named is None:
+        return find_stock_cli()
+    if not os.access(named, os.X_OK):
+        raise CliNotFound([f"{named} ({LIVE_CLI})"])
+    return Path(named)
+
+
 def stock_cli(
-    find: Callable[[], Path] = find_stock_cli, environ: Mapping[str, str] = os.environ
+    find: Callable[[], Path] = find_live_cli, environ: Mapping[str, str] = os.environ
 ) -> Path:
     """Find the CLI, or skip the test; where CI runs, a test that cannot run has failed."""
     try:
@@ -337,3 +351,13 @@ def test_a_missing_cli_fails_the_test_where_ci_runs() -> None:
 def test_a_missing_cli_skips_the_test_elsewhere() -> None:
     with pytest.raises(pytest.skip.Exception, match="nowhere"):
         stock_cli(missing, {})
+
+
+def test_another_cli_can_be_named_and_is_never_replaced(tmp_path: Path) -> None:
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+
+    assert find_live_cli({LIVE_CLI: str(program)}) == program
+    with pytest.raises(CliNotFound, match="nowhere"):
+        find_live_cli({LIVE_CLI: str(tmp_path / "nowhere")})

@@ -1,6 +1,6 @@
 """Releases that start in `auto` mode when no mode is given: nothing runs there unasked.
 
-2.1.285 to 2.1.302 do that, and then run what a callback would deny. Each entry point is tried on
+2.1.285 to 2.1.301 do that, and then run what a callback would deny. Each entry point is tried on
 two of them, with a callback and without one.
 """
 

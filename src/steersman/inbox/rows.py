@@ -147,7 +147,7 @@ class AskRows(Protocol):
         ...
 
     async def close(self, number: int, reason: str, mark: str, token: str = "") -> None:
-        """Close an ask for good: it cannot be answered any more, and an answer is not used any more.
+        """Close an ask for good: it cannot be answered any more, and its answer is not used.
 
         With the `token` of a lease, only if no other session has the conversation.
         """

@@ -14,7 +14,7 @@ from steersman.transports.subprocess import SubprocessTransport
 from steersman_conformance.hosting import Answers
 from steersman_conformance.raw import RawCli
 
-__all__ = ["STREAM_JSON", "Stage", "uuid_of"]
+__all__ = ["ASKING", "MODE", "STREAM_JSON", "Stage", "uuid_of"]
 
 STREAM_JSON = (
     "--output-format=stream-json",
@@ -23,6 +23,9 @@ STREAM_JSON = (
     "--setting-sources=",
 )
 """The flags that every scene needs."""
+
+MODE = "--permission-mode=default"
+"""A release may start in another mode when none is given, so steersman gives it always."""
 
 ASKING = "--permission-prompt-tool=stdio"
 
@@ -47,7 +50,7 @@ class Stage:
         flags: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         answers: Answers | None = None,
-        argv: Sequence[str] = (*STREAM_JSON, ASKING),
+        argv: Sequence[str] = (*STREAM_JSON, MODE, ASKING),
     ) -> AsyncGenerator[RawCli, None]:
         """Run the CLI with a model that plays `steps`; at the end of the block stdin is closed.
 

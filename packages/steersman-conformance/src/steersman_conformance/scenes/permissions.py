@@ -12,7 +12,7 @@ from steersman_conformance.checks import scene
 from steersman_conformance.frames import Frame, asks
 from steersman_conformance.hosting import Refusal, hold
 from steersman_conformance.raw import RawCli
-from steersman_conformance.stage import STREAM_JSON, Stage
+from steersman_conformance.stage import ASKING, MODE, STREAM_JSON, Stage
 
 __all__ = ["SCENES"]
 
@@ -175,7 +175,8 @@ def disallowed_tools_are_taken_away(cli: RawCli) -> bool:
 
 @scene
 async def nobody_to_ask(stage: Stage) -> RawCli:
-    async with stage.cli(_write(stage, "never"), say("denied"), argv=STREAM_JSON) as cli:
+    argv = (*STREAM_JSON, MODE)
+    async with stage.cli(_write(stage, "never"), say("denied"), argv=argv) as cli:
         await cli.initialize()
         await cli.prompt("write")
     return cli
@@ -186,6 +187,27 @@ def without_a_prompt_tool_asks_are_denials(cli: RawCli) -> list[Json]:
     """Without `--permission-prompt-tool` the tool is denied without a request."""
     denied = [each["tool_use_id"] for each in cli.result["permission_denials"]]
     return [_read(cli, "never"), len(cli.asked("can_use_tool")), denied]
+
+
+@scene
+async def no_mode(stage: Stage) -> RawCli:
+    argv = (*STREAM_JSON, ASKING)
+    async with stage.cli(_write(stage, "unasked"), say("done"), argv=argv) as cli:
+        await cli.initialize()
+        await cli.prompt("write")
+    return cli
+
+
+@no_mode.feature("12", sees="default", absent="auto", without="we always give the mode")
+def a_mode_that_is_not_given_is_default(cli: RawCli) -> Json:
+    """Without `--permission-mode` the CLI is in the mode `default`."""
+    return cli.of("system", "init")[0]["permissionMode"]
+
+
+@no_mode.feature("12", sees=["Write"], absent=[], without="we always give the mode")
+def without_a_mode_writes_are_asked(cli: RawCli) -> list[str]:
+    """Without `--permission-mode` a write causes a permission request."""
+    return [frame["request"]["tool_name"] for frame in cli.asked("can_use_tool")]
 
 
 # --- Several requests -------------------------------------------------------------------
@@ -333,6 +355,7 @@ SCENES = (
     answers_to_questions,
     asked_and_not_asked,
     nobody_to_ask,
+    no_mode,
     two_writes,
     denied_for_good,
     rule_for_the_session,
