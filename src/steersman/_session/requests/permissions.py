@@ -113,7 +113,7 @@ class PermissionResponder:
         self._remember: Scope | None = remember
         self.on_remembered: Callable[[Allow], None] = lambda _: None
         """Called with every approval that changes the permission rules."""
-        self.recheck: Callable[[CanUseTool, JsonDict], Deny | None] = lambda _request, _input: None
+        self.recheck: Callable[[CanUseTool, JsonDict], Deny | None] | None = None
         """Called with the changed input of an approval; returns a denial if a policy denies it."""
 
     # Permissions, and `AskUserQuestion`, which arrives as a permission request
@@ -192,11 +192,11 @@ class PermissionResponder:
         if isinstance(decision, Deny):
             return decision
         changed = decision.updated_input
-        if changed is None and request.input != request.raw.get("input", request.input):
-            # The approver has changed the mapping that it was called with.
-            changed = request.input
-        if changed is not None:
-            denial = self.recheck(request, dict(changed))
+        if self.recheck is not None:
+            if changed is None and request.input != request.raw.get("input", request.input):
+                # The approver has changed the mapping that it was called with.
+                changed = request.input
+            denial = None if changed is None else self.recheck(request, dict(changed))
             if denial is not None:
                 return denial
         # Older CLIs require the input in the answer even if it is unchanged.
