@@ -85,7 +85,7 @@ class AskRow:
     def changes(self, since: int) -> list[tuple[int, Change]]:
         """Return the changes of this row after number `since`, each with its number.
 
-        A row that was answered as it was opened never waits for anybody.
+        A row that was answered as it was opened never waits.
         """
         found: list[tuple[int, Change]] = []
         if self.ended != self.opened:
@@ -145,7 +145,7 @@ class AskRows(Protocol):
         ...
 
     async def close(self, number: int, reason: str, mark: str, token: str = "") -> None:
-        """Close an ask for good: nobody answers it any more, and an answer is not used any more.
+        """Close an ask for good: it takes no answer any more, and one that it has is not used.
 
         With the `token` of a lease, only if no other session has the conversation.
         """

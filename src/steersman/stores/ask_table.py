@@ -276,7 +276,7 @@ async def _earlier(run: Run, ask: Ask, token: str) -> _Earlier | None:
     try:
         answer = EarlierAnswer(answer=answer_from_json(text), by=from_plain(by), at=at)
     except UsageError:
-        # A later release wrote it; it is shown to nobody, and repeated by nothing.
+        # A later release wrote it; it is neither shown nor repeated.
         return None
     return _Earlier(answer, text, taken is not None and last <= taken)
 
