@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -322,14 +322,13 @@ def test_a_program_that_ends_without_closing_leaves_its_turn_for_the_next(tmp_pa
 class LateFile:
     """A CLI whose file has the result of a tool only after some looks at it."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
+    def __init__(self, looks: int) -> None:
         self._inner = ScriptedCLI(Script(call("Bash", command="pay"), stall()))
         self._looks = looks
         self.was_whole: list[bool] = []
         """Whether the file had the result when a CLI was killed."""
-        monkeypatch.setattr(factory, "transcript_reader", lambda _env: self._read)
 
-    def _read(self, session_id: str) -> list[bytes] | None:
+    def read(self, session_id: str) -> list[bytes] | None:
         lines = self._inner.stage.memory.lines(session_id)
         if lines is None or not any(b"tool_result" in each for each in lines):
             return lines
@@ -357,10 +356,18 @@ class _Watched:
         self._inner.kill()
 
 
+@pytest.fixture
+def late() -> Generator[LateFile]:
+    place, before = LateFile(looks=5), factory.transcript_reader
+    factory.transcript_reader = lambda env: place.read
+    yield place
+    factory.transcript_reader = before
+
+
 async def test_a_session_is_left_only_when_the_last_result_is_in_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, late: LateFile
 ) -> None:
-    place = LateFile(monkeypatch, looks=5)
+    place = late
     async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
         agent = Agent(transport=cast("Transport", place), inbox=store.inbox())
         async with agent.open("customer 7", can_use_tool=lambda *_: Allow()) as session:

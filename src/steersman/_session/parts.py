@@ -35,7 +35,7 @@ from steersman.errors import SteersmanError
 from steersman.journal import Kind
 from steersman.journal.snapshot import SessionEnded, SessionSnapshot
 from steersman.options import Options, Revival
-from steersman.permissions import Ask, CanUseTool, Elicitation
+from steersman.permissions import Ask, Elicitation
 from steersman.ports import AwaitsAnswers, Caller
 
 if TYPE_CHECKING:
@@ -120,10 +120,6 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     gate = Gate()
     runner = _hook_runner(setup, slot, prompts, report, lambda: servers.keys)
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
-    if permissions.inbox is not None:
-        permissions.inbox.is_repeatable = lambda asked: (
-            isinstance(asked, CanUseTool) and servers.is_repeatable(asked.tool_name)
-        )
     setup, leases = _with_leases(setup, turns.work, slot)
     parts = Parts(
         setup=setup,

@@ -67,9 +67,7 @@ class AskRow:
     def error(self) -> SteersmanError:
         """Return the error for a caller that answers an ask which is not open."""
         outcome = self.outcome()
-        if outcome is None:
-            return AskGone(self.ask.id, STRANGE, session=self.ask.session)
-        return outcome.error(self.ask.session)
+        return AskGone(self.ask.id, STRANGE) if outcome is None else outcome.error()
 
     def reply(self) -> object:
         """Return the answer for the session: a refusal if it cannot be read, or does not fit."""
@@ -147,7 +145,7 @@ class AskRows(Protocol):
         ...
 
     async def close(self, number: int, reason: str, mark: str, token: str = "") -> None:
-        """Close an ask for good: it cannot be answered any more, and its answer is not used.
+        """Close an ask for good: it takes no answer any more, and one that it has is not used.
 
         With the `token` of a lease, only if no other session has the conversation.
         """

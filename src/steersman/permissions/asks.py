@@ -36,7 +36,7 @@ Answer: TypeAlias = Allow | Deny | ElicitationAnswer | DialogAnswer | list[Quest
 class EarlierAnswer:
     """The answer that the same call of the same turn had before, and that was used.
 
-    A host that was lost may have begun the call or not: that is not known.
+    It is not known whether a host that was lost has begun the call.
     """
 
     answer: Answer

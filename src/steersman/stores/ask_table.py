@@ -64,7 +64,7 @@ EARLIER = (
 # Without a token there is no lease to be asked for.
 OWNS = (
     "(? = '' OR EXISTS (SELECT 1 FROM steersman_conversations c WHERE c.lease_token = ?"
-    " AND c.session = steersman_asks.session AND c.lease_until > :lease AND c.version <= 1))"
+    " AND c.session = steersman_asks.session AND c.lease_until > :now AND c.version <= 1))"
 )
 NO_OTHER = (
     "(? = '' OR NOT EXISTS (SELECT 1 FROM steersman_conversations c WHERE c.lease_token <> ?"
@@ -276,7 +276,7 @@ async def _earlier(run: Run, ask: Ask, token: str) -> _Earlier | None:
     try:
         answer = EarlierAnswer(answer=answer_from_json(text), by=from_plain(by), at=at)
     except UsageError:
-        # A later release wrote it: it is neither shown nor repeated.
+        # A later release wrote it; it is neither shown nor repeated.
         return None
     return _Earlier(answer, text, taken is not None and last <= taken)
 

@@ -73,16 +73,21 @@ class Stage:
             (self.turn,) = await self.session.take_up()
 
 
+async def later(seconds: float) -> None:
+    """Let virtual time pass."""
+    await asyncio.sleep(seconds)
+
+
 async def thinks(stage: Stage) -> None:
     await stage.begin()
-    await asyncio.sleep(LONG / 3)
+    await later(LONG / 3)
 
 
 async def asks(stage: Stage) -> None:
     await stage.begin()
     await stage.asked()
     # The CLI requests the permission, or the hook has it: both take a moment.
-    await asyncio.sleep(0.5)
+    await later(0.5)
 
 
 async def runs(stage: Stage) -> None:

@@ -45,6 +45,10 @@ class Responder:
     holding: HoldingHook | None = None
     """The hook that holds calls, which is one of `hooks`; None without a durable inbox."""
 
+    def __post_init__(self) -> None:
+        if self.permissions.inbox is not None:
+            self.permissions.inbox.is_repeatable = self.servers.is_repeatable
+
     def answer(
         self, asked: CliRequest, session_id: str, reply: SendAnswer = ignore_answer
     ) -> Awaitable[object]:
