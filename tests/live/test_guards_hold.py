@@ -21,6 +21,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,7 +47,7 @@ pytestmark = [
 
 IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
 AMONG = FAILURES if IS_SOAK else FEW
-CLIS = {"newest": find_live_cli, "older": find_older_cli}
+CLIS: dict[str, Callable[[], Path]] = {"newest": find_live_cli, "older": find_older_cli}
 LESS = ("acceptEdits", "plan")
 PAIRS = [
     (which, mode)
