@@ -382,25 +382,6 @@ class UnsafeCli(StartupError):
         """A release on which they hold."""
 
 
-class UnsafeCli(StartupError):
-    """Guards do not hold on this release of the CLI, so no session starts with it."""
-
-    code = "unsafe_cli"
-
-    def __init__(
-        self, found: str, broken: str, good: str, *, evidence: Evidence | None = None
-    ) -> None:
-        super().__init__(
-            f"guards do not hold on this Claude Code CLI, version {found}: {broken}",
-            hint=f"use version {good}; to run this one all the same, pass allow_unsafe_cli=True",
-            evidence=evidence,
-        )
-        self.found = found
-        self.broken = broken
-        self.good = good
-        """A release on which they hold."""
-
-
 class NotLoggedIn(SteersmanError):
     """The CLI has no credential that the API accepts."""
 

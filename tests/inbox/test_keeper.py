@@ -72,8 +72,11 @@ async def test_the_thread_outlives_a_defect_and_says_so_meanwhile(tmp_path: Path
     keeper = AskKeeper(lambda: rows)  # type: ignore[arg-type,return-value]  # the rest by `__getattr__`
     loop, seen = asyncio.get_running_loop(), asyncio.Event()
 
+    def awake() -> None:
+        loop.call_soon_threadsafe(seen.set)
+
     async with asyncio.timeout(LIMIT):
-        keeper.observe(lambda: loop.call_soon_threadsafe(seen.set))
+        keeper.observe(awake)
         await seen.wait()
         faults = keeper.faults
         found = await StoredInbox(keeper).list()
