@@ -75,7 +75,9 @@ class Stage:
 
 async def later(seconds: float) -> None:
     """Let virtual time pass."""
-    await asyncio.sleep(seconds)
+    until = asyncio.get_running_loop().time() + seconds
+    while (left := until - asyncio.get_running_loop().time()) > 0:
+        await asyncio.sleep(left)
 
 
 async def thinks(stage: Stage) -> None:
