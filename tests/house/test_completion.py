@@ -59,6 +59,7 @@ KEPT: dict[type, set[str]] = {
     },
     Turn: {
         *("begun", "blocks", "delivery", "has_begun", "interrupt", "is_settled", "messages"),
+        "state",
         *("raw", "result", "session", "text", "uuid", "withdraw"),
     },
 }

@@ -396,7 +396,7 @@ class InboxForwarder:
             payload=payload,
             created=self._clock(),
             turn=self._turn(),
-            is_repeatable=self.is_repeatable(getattr(payload, "tool_name", "")),
+            is_repeatable=isinstance(payload, CanUseTool) and self.is_repeatable(payload.tool_name),
         )
 
         def settle(answer: object, by: str) -> None:
