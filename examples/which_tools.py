@@ -15,10 +15,11 @@ from steersman.messages import Init
 
 async def tools_of(agent: Agent, tools: Sequence[str]) -> list[str]:
     """Return the tools that the CLI reports at the beginning of a turn."""
-    async for message in agent.query("What tools do you have? Only the names.", tools=tools):
-        if isinstance(message, Init):
-            print(f"{tools!r}: {', '.join(message.tools) or 'none'}")
-            return list(message.tools)
+    async with agent.query("What tools do you have? Only the names.", tools=tools) as messages:
+        async for message in messages:
+            if isinstance(message, Init):
+                print(f"{tools!r}: {', '.join(message.tools) or 'none'}")
+                return list(message.tools)
     return []
 
 

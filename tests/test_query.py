@@ -183,10 +183,11 @@ async def test_a_prompt_that_cannot_be_sent_any_more_does_not_hide_the_loss() ->
 
 
 def test_closing_a_synchronous_query_does_not_wait_for_a_loop_that_a_tool_blocks() -> None:
-    begun, free = threading.Event(), threading.Event()
+    was_read, begun, free = threading.Event(), threading.Event(), threading.Event()
 
     async def block() -> str:
-        """Block the event loop."""
+        """Block the event loop, once the first message was read."""
+        await asyncio.to_thread(was_read.wait, LIMIT)
         begun.set()
         free.wait(LIMIT)
         return "done"
@@ -194,6 +195,7 @@ def test_closing_a_synchronous_query_does_not_wait_for_a_loop_that_a_tool_blocks
     cli = ScriptedCLI(Script(call("mcp__functions__block")))
     query = sync.Agent(transport=cli, functions=[block], close_grace=0.05).query("go")
     next(query)
+    was_read.set()
     assert begun.wait(LIMIT)
 
     with pytest.raises(RequestTimeout):

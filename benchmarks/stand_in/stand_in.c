@@ -36,7 +36,7 @@ static Frame frames[64];
 static size_t frame_count;
 
 static char session[64] = "00000000-0000-4000-8000-0000000000aa";
-static char prompt_uuid[64], request_id[128], hook[64], server[64], *text, *named;
+static char prompt_uuid[64], request_id[128], hook[64], server[64], *text, *named, *listed;
 static unsigned long uuids, number;
 static int reports_states, replays, has_server, is_ready, must_run, at_end;
 
@@ -117,6 +117,7 @@ static void fill(const char *template) {
             case 'M': put_text(server); break;
             case 'R': put_text(request_id); break;
             case 'N': if (*prompt_uuid) fill(named); break;
+            case 'V': if (has_server) fill(listed); break;
             default: put(at, 2);
         }
     }
@@ -317,6 +318,7 @@ int main(int argc, char **argv) {
     reports_states = getenv("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") || getenv("CLAUDE_CODE_SDK_READS_SESSION_STATE");
     load_frames();
     named = frame("named");
+    listed = frame("listed");
     fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_NONBLOCK);
     for (;;) {
         advance();

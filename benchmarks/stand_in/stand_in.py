@@ -54,7 +54,7 @@ class StandIn:
         self._marks = {
             "S": ids[0] if ids else "00000000-0000-4000-8000-0000000000aa",
             "M": "bench" if self._has_server else "",
-            **dict.fromkeys("IXPHRN", ""),
+            **dict.fromkeys("IXPHRNV", ""),
         }
         self.pending: list[bytes] = []
         self.weight = 0
@@ -108,6 +108,7 @@ class StandIn:
     def _begin(self, kind: str) -> None:
         named = bool(self._marks["P"])
         self._marks["N"] = self._fill("named") if named else ""
+        self._marks["V"] = self._fill("listed") if self._has_server else ""
         self._write(*(["queued", "started"] if named else []))
         self._write(*(["running"] if self._reports_states else []), "init")
         self._write(*(["replay"] if self._replays and named else []))
@@ -134,7 +135,7 @@ class StandIn:
             self.weight += len(line)
 
     def _fill(self, name: str) -> str:
-        return re.sub("@([USIXPHMRN])", self._mark, self._frames[name])
+        return re.sub("@([USIXPHMRNV])", self._mark, self._frames[name])
 
     def _mark(self, found: re.Match[str]) -> str:
         if found[1] != "U":

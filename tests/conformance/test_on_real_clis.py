@@ -24,6 +24,7 @@ from steersman_conformance.scenes import (
     failures,
     handshake,
     hooks,
+    names,
     permissions,
     queue,
     sessions,
@@ -39,7 +40,7 @@ GROUPS: dict[str, tuple[Scene[Any], ...]] = {
     module.__name__.rpartition(".")[2]: module.SCENES
     for module in (
         *(cancelling, control, ends, failures, handshake, hooks),
-        *(permissions, queue, sessions, turns),
+        *(names, permissions, queue, sessions, turns),
     )
 }
 NEWEST = baselines.nearest("999.0.0")

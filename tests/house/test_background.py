@@ -35,12 +35,12 @@ REASONS = {
     "_session/listeners.py::_ListenerQueue.put": CATCHES,
     "_session/mirror.py::Mirror.flush": "`close` logs its error, and reports what is missing",
     "_session/parking.py::Parking.begin": CATCHES,
+    "_session/query_prompts.py::QueryPrompts.feed": "the end of the query raises its error",
     "_session/requests/hooks.py::HookRunner._begin": CATCHES,
     "_session/requests/tasks.py::_at_once.begin": CATCHES,
     "_session/requests/tasks.py::_later": CATCHES,
     "_session/usage_limits.py::UsageLimiter._stop": "the next message over the limit tries again",
     "_session/watchdog.py::SilenceWatchdog._stalled": "the next silence tries again",
-    "agent.py::Query._begin": "the end of the query raises its error",
     "cli/chat.py::Chat._begin": "the program ends with the chat, and its work prints its errors",
     "cli/run.py::_interruptible.pressed": "the program ends with the turn that it interrupts",
     "compat/_conversation.py::Conversation.feed": CATCHES,
@@ -59,6 +59,7 @@ REASONS = {
     "testing/scripted/tasks.py::Tasks.start": SETTLES,
     "tools/_mcp/peer.py::McpConnection.__init__": CATCHES,
     "tools/_mcp/peer.py::McpConnection.run_in_background": SETTLES,
+    "tools/_mcp/stdio.py::open_stdio": "it is awaited at once, shielded",
     "web/live.py::LiveConnection._do": CATCHES,
 }
 """What is begun and left alone, and why it cannot die unseen."""

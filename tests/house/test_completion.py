@@ -31,7 +31,16 @@ KEPT: dict[type, set[str]] = {
     },
     Hooks: {"on"},
     Policy: {
-        *("auto_approve", "available", "decide", "dry_run", "explain", "forbid", "from_toml"),
+        *(
+            "auto_approve",
+            "available",
+            "check",
+            "decide",
+            "dry_run",
+            "explain",
+            "forbid",
+            "from_toml",
+        ),
         *("otherwise", "remember", "rules"),
     },
     Query: {"aclose", "session"},

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "packages/steersman-conformance"
-LARGEST = 1_250_000
+LARGEST = 1_300_000
 """Bytes, of source alone; the test kit is a fifth of it."""
 CONSOLE = "steersman/web/static/"
 LARGEST_CONSOLE = 400_000

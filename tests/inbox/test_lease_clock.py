@@ -141,6 +141,7 @@ async def test_a_lease_that_an_earlier_release_has_given_is_respected(tmp_path: 
     assert await take(machine.process(path), "a")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DROP TABLE steersman_boots")
+        connection.execute("ALTER TABLE steersman_workers DROP COLUMN faults")
         connection.execute("UPDATE steersman_schema SET version = 4")
         connection.execute(
             "UPDATE steersman_conversations SET lease_until = ?", (machine.wall + 30.0,)

@@ -47,7 +47,7 @@ pytestmark = pytest.mark.live
 LARGEST = 60
 LONGER = (
     *("database", "leave_and_go_on", "process_files", "sessions", "sse_server", "terminal_chat"),
-    *("redis_store", "s3_store"),
+    *("fastapi_app", "redis_store", "s3_store"),
 )
 """Whole programs of up to a hundred lines, and two whole session stores."""
 

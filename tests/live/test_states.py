@@ -17,7 +17,7 @@ from steersman._session.listeners import EventName
 from steersman.errors import ApiFailed, ChannelClosed, CliExited
 from steersman.journal import Kind
 from steersman.journal.phases import TABLE, Phase
-from steersman.journal.snapshot import State
+from steersman.journal.snapshot import SessionEnded, State
 from steersman.messages import Result
 from steersman.permissions import Allow, Deny, PermissionContext
 from steersman.testing.plugin import MakeAgent
@@ -553,7 +553,7 @@ async def test_every_event_is_told(scripted: MakeScripted, sandbox: CliSandbox) 
     ]
     assert [type(each) for each in heard["error"]] == [ApiFailed]
     assert [each.after for each in heard["state_change"]] == (await history(session))[1:]
-    assert heard["complete"] == [session.snapshot()]
+    assert heard["complete"] == [SessionEnded.of(session.snapshot(), failed)]
     assert left == []
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from steersman.agent import Agent, Session, Turn
+from steersman.agent import Agent, Query, Session, Turn
 from steersman.errors import SteersmanError
 from steersman.hooks import Hooks
 from steersman.journal import Entry, Lagged, TurnResult
@@ -266,12 +266,13 @@ async def _read(stream: AsyncIterator[Any], dawdles: int) -> list[Any]:
     return [each async for each in SlowReader(stream, rounds=dawdles)]
 
 
-async def _read_some(query: AsyncIterator[Any], most: int) -> None:
+async def _read_some(query: Query, most: int) -> None:
     seen = 0
-    async for _ in query:
-        seen += 1
-        if seen == most:
-            break
+    async with query as messages:
+        async for _ in messages:
+            seen += 1
+            if seen == most:
+                break
 
 
 async def _text(turn: Turn) -> str:
