@@ -87,6 +87,6 @@ def modes_in(response: object) -> Iterator[str]:
     decision = output.get("decision") if _json.is_mapping(output) else None
     for place in (response, decision):
         updates = place.get("updatedPermissions") if _json.is_mapping(place) else None
-        for each in updates if isinstance(updates, list) else ():
+        for each in updates if _json.is_array(updates) else ():
             if _json.is_mapping(each) and each.get("type") == "setMode":
                 yield str(each.get("mode"))

@@ -193,6 +193,7 @@ MOST_NAMED = 100
 
 def _pool(place: Place) -> SqlEngine:
     import sqlalchemy  # noqa: PLC0415 - loaded with the engine
+    from sqlalchemy import event  # noqa: PLC0415 - as above
 
     url = sqlalchemy.make_url(place.database).set(drivername="postgresql+psycopg")
     made = sqlalchemy.create_engine(
@@ -203,12 +204,12 @@ def _pool(place: Place) -> SqlEngine:
         connect_args={"application_name": APPLICATION, "connect_timeout": 10},
     )
 
-    @sqlalchemy.event.listens_for(made, "connect")
-    def _(connection: Any, _record: object) -> None:
+    def limit(connection: Any, _record: object) -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION}'")
         connection.commit()
 
+    event.listen(made, "connect", limit)
     return made
 
 

@@ -82,7 +82,7 @@ async def _one(
     prompt: Json = "go",
 ) -> list[Json]:
     """Play one turn, whose hooks reply `reply`, and return how its result is spelt."""
-    answers = {"hook_callback": lambda _: {} if reply is None else reply}
+    answers: Answers = {"hook_callback": lambda _: {} if reply is None else reply}
     async with stage.cli(*steps, flags=flags, env=FEW_RETRIES, answers=answers) as cli:
         await cli.initialize(**({} if hooks is None else {"hooks": hooks}))
         return _spelt(await cli.prompt(prompt))
