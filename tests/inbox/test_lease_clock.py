@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
@@ -19,6 +20,15 @@ from steersman.stores.sqlite_asks import LONGEST_LEASE, sqlite_asks
 
 HOUR = 3600.0
 START = 1_800_000_000.0
+OPENED: list[AskTable] = []
+"""What the processes of a test have opened."""
+
+
+@pytest.fixture(autouse=True)
+async def closed() -> AsyncIterator[None]:
+    yield
+    while OPENED:
+        await OPENED.pop().aclose()
 
 
 class Machine:
@@ -30,7 +40,9 @@ class Machine:
         self.seconds = 500.0
 
     def process(self, path: Path) -> AskTable:
-        return sqlite_asks(path, 5.0, lambda: self.wall, lambda: (self.boot, self.seconds))
+        made = sqlite_asks(path, 5.0, lambda: self.wall, lambda: (self.boot, self.seconds))
+        OPENED.append(made)
+        return made
 
     def wait(self, seconds: float) -> None:
         self.wall += seconds

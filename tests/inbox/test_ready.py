@@ -12,7 +12,6 @@ import pytest
 from steersman.permissions import Allow, Ask
 from steersman.ports import Conversation, DurableWork, StoredTurn
 from steersman.stores import PostgresStore, SqliteStore
-from steersman.stores.postgres_asks import Looks, postgres_asks
 from tests.inbox.places import LIMIT, OTHER, Place, Session, an_ask, in_postgres, in_sqlite
 from tests.postgres import PostgresServer
 
@@ -269,6 +268,9 @@ async def test_many_are_yielded_each_once(place: Place, watcher: Watcher) -> Non
 async def test_a_change_whose_notification_was_missed_is_seen_soon(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
+    # The fast tests on newer Pythons have no driver.
+    from steersman.stores.postgres_asks import Looks, postgres_asks  # noqa: PLC0415
+
     rows = postgres_asks(postgres_url, 5.0, 2, Looks(early=0.02, late=LIMIT))
     await rows.last_change()
     seen = asyncio.Event()
@@ -289,7 +291,3 @@ async def test_a_change_whose_notification_was_missed_is_seen_soon(
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
             await rows.aclose()
-
-
-async def test_what_is_looked_at_without_a_notification_is_looked_at_every_five_seconds() -> None:
-    assert Looks().early <= 5.0 <= Looks().until
