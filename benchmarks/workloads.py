@@ -61,7 +61,8 @@ class FixedPeer:
     def _run_turn(self, uuid: str) -> None:
         named = self._frames["named"].replace("@P", uuid)
         self._write(self._line("queued", P=uuid) + self._line("started", P=uuid))
-        self._write(self._line("running") + self._line("init", N=named))
+        listed = self._frames["listed"].replace("@M", "bench") if self._work == "requests" else ""
+        self._write(self._line("running") + self._line("init", N=named, V=listed))
         self._last_lines = self._line("result", X="done", N=named) + self._line("completed", P=uuid)
         self._last_lines += self._line("idle")
         if self._work == "requests":
