@@ -34,6 +34,9 @@ MOST_IN_SUITE = 20
 RECORDED = {"Bash(mkfifo *)": "spellings", "Read(conf/keys)": "files"}
 """Where the sample has what the CLI stopped."""
 
+HELD_BY_US_ALONE = {("Agent(Explore)", "deny"), ("Agent(Explore)", "ask"), ("Skill(deploy)", "ask")}
+"""Rules that the CLI has, and by which it stops nothing where `allowed_tools` names the tool."""
+
 pytestmark = [pytest.mark.live, pytest.mark.soak, pytest.mark.timeout(400 if IS_SOAK else 120)]
 
 
@@ -111,7 +114,7 @@ async def test_no_attack_runs_that_the_rule_of_the_cli_stops(
     assert [given for given in let if given in by_cli] == []
     assert [given for given in let if given.get("command") not in NOT_KNOWN] == []
     assert not (sandbox.project / "M").exists()
-    assert by_cli or rule == "Agent(Explore)"
+    assert by_cli or (rule, by) in HELD_BY_US_ALONE
     record(rule, by, [str(given.get("command")) for given in by_cli if "command" in given])
 
 
