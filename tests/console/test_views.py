@@ -144,6 +144,8 @@ async def test_a_lost_server_is_shown_and_what_was_sent_meanwhile_arrives_once(
         context = await browser.new_context()
         page = await context.new_page()
         await page.goto(served.bridge.link(served.url))
+        # The page keeps its token once it is logged in.
+        await expect(page.get_by_label("Search sessions")).to_be_attached()
         await to_begin(page, "first")
         await expect(page.get_by_role("log")).to_contain_text("One.")
         port = served.port
@@ -178,6 +180,8 @@ async def test_a_server_that_has_other_entries_than_the_page_is_shown_as_it_is(
         context = await browser.new_context()
         page = await context.new_page()
         await page.goto(served.bridge.link(served.url))
+        # The page keeps its token once it is logged in.
+        await expect(page.get_by_label("Search sessions")).to_be_attached()
         await page.goto(f"{served.url}/{opened(SESSION)}")
         await expect(page.get_by_role("log")).to_contain_text("Text 3 of it.")
         port = served.port
@@ -204,6 +208,8 @@ async def test_entries_that_cannot_be_read_any_more_are_counted(
         context = await browser.new_context()
         page = await context.new_page()
         await page.goto(served.bridge.link(served.url))
+        # The page keeps its token once it is logged in.
+        await expect(page.get_by_label("Search sessions")).to_be_attached()
         await page.goto(f"{served.url}/{opened(SESSION)}")
         await expect(page.get_by_role("log")).to_contain_text("Text 3 of it.")
         port = served.port
