@@ -81,8 +81,10 @@ class LiveConnection:
         try:
             done, _ = await asyncio.wait({sender, reader}, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                if not task.cancelled() and task.exception() is not None:
-                    LOG.error("a live connection has failed", exc_info=task.exception())
+                error = None if task.cancelled() else task.exception()
+                # ASGI servers raise an `OSError` for a message to a viewer who has left.
+                if error is not None and not isinstance(error, OSError):
+                    LOG.error("a live connection has failed", exc_info=error)
         finally:
             for feed in self._feeds.values():
                 feed.remove(self._notify)
