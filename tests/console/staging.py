@@ -49,11 +49,15 @@ class Served:
         """Open the console in a browser of its own, by a link."""
         page = await (await self.context(**options)).new_page()
         self.watch(page)
-        await page.goto(self.bridge.link(self.url))
-        await expect(page.get_by_label("Search sessions")).to_be_attached()
+        await self.log_in(page)
         if path:
             await page.goto(f"{self.url}/{path}")
         return page
+
+    async def log_in(self, page: Page) -> None:
+        """Open the console by a link; the page keeps its token once it is logged in."""
+        await page.goto(self.bridge.link(self.url))
+        await expect(page.get_by_label("Search sessions")).to_be_attached()
 
     def watch(self, page: Page) -> None:
         """Note what goes wrong in the page, and every request to another place."""

@@ -143,9 +143,7 @@ async def test_a_lost_server_is_shown_and_what_was_sent_meanwhile_arrives_once(
     async with serving(browser, first, journals=tmp_path) as served:
         context = await browser.new_context()
         page = await context.new_page()
-        await page.goto(served.bridge.link(served.url))
-        # The page keeps its token once it is logged in.
-        await expect(page.get_by_label("Search sessions")).to_be_attached()
+        await served.log_in(page)
         await to_begin(page, "first")
         await expect(page.get_by_role("log")).to_contain_text("One.")
         port = served.port
@@ -179,9 +177,7 @@ async def test_a_server_that_has_other_entries_than_the_page_is_shown_as_it_is(
     async with serving(browser, scripted_agent(), journals=tmp_path) as served:
         context = await browser.new_context()
         page = await context.new_page()
-        await page.goto(served.bridge.link(served.url))
-        # The page keeps its token once it is logged in.
-        await expect(page.get_by_label("Search sessions")).to_be_attached()
+        await served.log_in(page)
         await page.goto(f"{served.url}/{opened(SESSION)}")
         await expect(page.get_by_role("log")).to_contain_text("Text 3 of it.")
         port = served.port
@@ -207,9 +203,7 @@ async def test_entries_that_cannot_be_read_any_more_are_counted(
     async with serving(browser, scripted_agent(), journals=tmp_path) as served:
         context = await browser.new_context()
         page = await context.new_page()
-        await page.goto(served.bridge.link(served.url))
-        # The page keeps its token once it is logged in.
-        await expect(page.get_by_label("Search sessions")).to_be_attached()
+        await served.log_in(page)
         await page.goto(f"{served.url}/{opened(SESSION)}")
         await expect(page.get_by_role("log")).to_contain_text("Text 3 of it.")
         port = served.port

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from steersman.testing.cli_releases import numbers
+from steersman._releases import numbers
 
 __all__ = [
     "Ask",

@@ -12,7 +12,6 @@ import hashlib
 import importlib.util
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from steersman import _json
+from steersman._releases import numbers
 from steersman.errors import CliNotFound
 
 __all__ = ["fetch_cli", "find_cli", "known_hashes", "learn_hash", "main", "published"]
@@ -129,11 +129,6 @@ def platform_here() -> str:
     machine = platform.machine().lower()
     system = "darwin" if sys.platform == "darwin" else "linux"
     return f"{system}-{MACHINES.get(machine, machine)}"
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, by which releases are put in order."""
-    return tuple(int(each) for each in re.findall(r"\d+", version))
 
 
 def npm(*arguments: str, cwd: Path | None = None) -> str:
