@@ -7,18 +7,20 @@ import inspect
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steersman.errors import SessionNotFound, UsageError
+from steersman.errors import SessionInUse, SessionNotFound, UsageError
 from steersman.sessions import Sessions, aio
 from steersman.sessions.driving import drive
 from steersman.sessions.pages import Pages
+from steersman.stores.conversation_lock import LockDirectory, claim
 from steersman.stores.memory import MemoryStore
-from tests.sessions.made import ID, conversation, number, write, write_agent
+from steersman.transcripts.keys import project_key
+from tests.sessions.made import ID, OTHER, conversation, number, write, write_agent
 from tests.sessions.test_copying import PlainStore, plain_store
 
 WORK = "/srv/project"
@@ -261,3 +263,158 @@ def test_subagents_of_a_store_are_read(config: Path) -> None:
     assert [each.parent_tool_use_id for each in messages] == ["toolu_1", "toolu_1"]
     with pytest.raises(UsageError, match="abc"):
         stored.messages(ID, agent="nobody")
+
+
+# --- Every argument, through both fronts -------------------------------------------------
+
+FRONTS = pytest.mark.parametrize("front", [Sessions, aio.Sessions], ids=["sync", "async"])
+Front = type[Sessions | aio.Sessions]
+
+
+async def call(sessions: Sessions | aio.Sessions, method: str, *given: Any, **named: Any) -> Any:
+    """Call a method of either front, and return what it gives; what it yields as a list."""
+    found = getattr(sessions, method)(*given, **named)
+    if inspect.isawaitable(found):
+        found = await found
+    if isinstance(found, AsyncIterator):
+        return [each async for each in found]
+    return list(found) if isinstance(found, Iterator) else found
+
+
+@FRONTS
+async def test_a_list_is_cut_and_shows_what_is_asked_for(
+    config: Path, tmp_path: Path, front: Front
+) -> None:
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    about = main / ".git" / "worktrees" / "linked"
+    about.mkdir(parents=True)
+    linked.mkdir()
+    (about / "gitdir").write_text(str(linked / ".git"))
+    (linked / ".git").write_text(f"gitdir: {about}")
+    (about / "commondir").write_text("../..")
+    for index in range(4):
+        write(config, conversation("hi"), number(index), project=project_key(str(main)), age=index)
+    write(config, conversation("hi"), OTHER, project=project_key(str(linked)), age=9)
+    sessions = front(project=main)
+
+    async def ids(**named: Any) -> list[str]:
+        return [each.session_id for each in await call(sessions, "list", **named)]
+
+    await call(sessions, "archive", number(3))
+    assert await ids(limit=2, offset=1) == [number(1), number(2)]
+    assert await ids() == [number(0), number(1), number(2), OTHER]
+    assert await ids(worktrees=False) == [number(0), number(1), number(2)]
+    assert await ids(worktrees=False, archived=True) == [number(index) for index in range(4)]
+    await call(sessions, "unarchive", number(3))
+    assert number(3) in await ids()
+
+
+@FRONTS
+async def test_messages_before_a_compaction_are_read_if_asked_for(
+    config: Path, front: Front
+) -> None:
+    before, after = conversation("old", "older"), conversation("summary", "new", first=2)
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": number(9)}
+    compacted = {**boundary, "parentUuid": None, "logicalParentUuid": number(1)}
+    write(config, [*before, compacted, {**after[0], "parentUuid": number(9)}, after[1]])
+    sessions = front()
+
+    whole = await call(sessions, "messages", ID, through_compaction=True)
+    newest = await call(sessions, "messages", ID)
+
+    assert [each.uuid for each in whole] == [number(index) for index in range(4)]
+    assert [each.uuid for each in newest] == [number(2), number(3)]
+    assert [each.uuid for each in await call(sessions, "messages", ID, last=1)] == [number(3)]
+
+
+@FRONTS
+async def test_what_a_subagent_said_is_read_by_its_id(config: Path, front: Front) -> None:
+    write(config, conversation("hi"))
+    write_agent(config, "abc", conversation("sub", "done", "more"))
+    sessions = front()
+
+    assert len(await call(sessions, "messages", ID, agent="abc", last=2)) == 2
+    assert len(await call(sessions, "entries", ID, agent="abc")) == 3
+    assert [each.agent_id for each in await call(sessions, "agents", ID)] == ["abc"]
+
+
+@FRONTS
+async def test_what_is_in_use_is_changed_only_by_force(config: Path, front: Front) -> None:
+    path = write(config, conversation("hi"))
+    lock = claim(LockDirectory(str(config)), ID)
+    sessions = front()
+
+    for method, given in (("rename", ["T"]), ("tag", ["t"]), ("delete", [])):
+        with pytest.raises(SessionInUse, match="force=True") as caught:
+            await call(sessions, method, ID, *given)
+        assert caught.value.pid
+        await call(sessions, method, ID, *given, force=True)
+        if method != "delete":
+            found = await call(sessions, "info", ID)
+            assert (found.custom_title, found.tag) == ("T", "t" if method == "tag" else None)
+    lock.release()
+
+    assert not path.exists()
+
+
+@FRONTS
+async def test_a_fork_has_its_own_title_and_a_search_its_limit(config: Path, front: Front) -> None:
+    write(config, conversation("alpha", "alpha beta", "alpha"))
+    sessions = front()
+
+    fork = await call(sessions, "fork", ID, up_to=number(1), title="Forked")
+
+    assert (await call(sessions, "info", fork)).custom_title == "Forked"
+    assert len(await call(sessions, "messages", fork)) == 2
+    assert len(await call(sessions, "search", "alpha", limit=4)) == 4
+
+
+BAD: list[tuple[str, list[Any], dict[str, Any], str]] = [
+    *[("list", [], {"limit": bad}, "limit") for bad in (-1, True, "5", 1.0)],
+    *[("list", [], {"offset": bad}, "offset") for bad in (-1, None)],
+    *[("messages", [ID], {"last": bad}, "last") for bad in (-1, False)],
+    *[("follow", [ID], {"after": bad}, "after") for bad in (-1, None, "x")],
+    *[("search", ["x"], {"limit": bad}, "limit") for bad in (-1, None)],
+    ("search", [["x"]], {}, "text"),
+    *[("fork", [ID], {"up_to": bad}, "up_to") for bad in ("", 5)],
+    *[("fork", [ID], {"title": bad}, "title") for bad in ("", 5)],
+    ("rename", [ID, " "], {}, "title"),
+    ("tag", [ID, 5], {}, "tag"),
+    ("copy_to", [object(), ID], {}, "other"),
+]
+
+
+@FRONTS
+@pytest.mark.parametrize(("method", "given", "named", "argument"), BAD)
+async def test_an_error_names_the_argument_and_what_was_given(
+    config: Path, front: Front, method: str, given: list[Any], named: dict[str, Any], argument: str
+) -> None:
+    path = write(config, conversation("hi"))
+    before = path.read_bytes()
+
+    with pytest.raises(UsageError, match=f"^{argument}: got ") as caught:
+        await call(front(), method, *given, **named)
+
+    assert caught.value.argument == argument
+    assert caught.value.given == [*given, *named.values()][-1 if method != "copy_to" else 0]
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+async def test_a_tag_and_a_title_of_a_store_are_the_clis_own_entries() -> None:
+    store = await filled()
+    sessions = aio.Sessions(store, project=WORK)
+
+    await sessions.rename(ID, "Renamed")
+    await sessions.tag(ID, "work")
+    tagged = await sessions.info(ID)
+    await sessions.tag(ID, None)
+    entries = [each.data async for each in sessions.entries(ID)]
+
+    assert (tagged.custom_title, tagged.tag) == ("Renamed", "work")
+    assert (await sessions.info(ID)).tag is None
+    renamed, tag, untagged = entries[-3:]
+    assert (renamed["type"], renamed["customTitle"]) == ("custom-title", "Renamed")
+    assert [tag["type"], tag["tag"], untagged["tag"]] == ["tag", "work", ""]
+    assert {each["sessionId"] for each in entries[-3:]} == {ID}
+    assert len({each["uuid"] for each in entries[-3:]}) == 3
