@@ -176,6 +176,30 @@ def test_what_is_not_decided_stays_and_is_told(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "is_told"),
+    [
+        ("from claude_code_sdk import query", True),
+        ("from claude_code_sdk.types import Message", True),
+        ("import claude_code_sdk.types", True),
+        ("import claude_agent_sdk, claude_code_sdk", True),
+        ("from claude_agent_sdk import query", False),
+        ("from .claude_code_sdk import query", False),
+        ("from my.claude_code_sdk import query", False),
+        ("import my.claude_code_sdk", False),
+    ],
+)
+def test_a_program_of_the_older_package_is_told_of_its_system_prompt(
+    text: str, *, is_told: bool
+) -> None:
+    notes = migrate_source(f"\n{text}\nf(append_system_prompt='x')\n".encode()).notes
+
+    told = ("claude_code_sdk had the system prompt", "append_system_prompt= is no more")
+    assert [each.line for each in notes] == ([2, 3] if is_told else [])
+    for note, said in zip(notes, told, strict=False):
+        assert note.text.startswith(said)
+
+
+@pytest.mark.parametrize(
     "data",
     [
         b"# -*- coding: utf-8 -*-\nimport claude_agent_sdk\nx = '\xff'\n",

@@ -245,6 +245,109 @@ def test_a_warning_names_the_line_of_the_program() -> None:
     assert [each.filename for each in warned] == [__file__]
 
 
+async def no_opinion(*_: Any) -> dict[str, Any]:
+    return {}
+
+
+def hooked(event: str, **fields: Any) -> dict[str, Any]:
+    return {"hooks": {event: [steersman.compat.HookMatcher(hooks=[no_opinion], **fields)]}}
+
+
+WARNINGS: list[tuple[dict[str, Any], str]] = [
+    ({"system_prompt": {"type": "other"}}, "system_prompt: {'type': 'other'} is no known form"),
+    ({"thinking": {"type": "adaptive"}, "max_thinking_tokens": 5}, "max_thinking_tokens has no"),
+    ({"thinking": {"type": "other"}}, "thinking: 'other' is no known type; the CLI decides"),
+    ({"output_format": {"type": "text"}}, "output_format has no effect: it is not {"),
+    ({"model": "a", "fallback_model": "b, a"}, "fallback_model: 'a' is the main model too"),
+    ({"tools": "Read"}, "tools: 'Read' is no list of names; the CLI uses its default set"),
+    ({"tools": ["Raed"]}, "tools: there is no tool for 'Raed'; did you mean Read?"),
+    ({"allowed_tools": "Read"}, "allowed_tools: pass a list of rules, not a text"),
+    ({"allowed_tools": ["bash(ls)"]}, "allowed_tools: there is no tool for 'bash(ls)'; did you"),
+    ({"disallowed_tools": "Read"}, "disallowed_tools: pass a list of rules, not a text"),
+    ({"disallowed_tools": ["Wirte"]}, "disallowed_tools: there is no tool for 'Wirte'; did you"),
+    ({"fork_session": True}, "fork_session has no effect without resume or continue_conversation"),
+    ({"env": {"CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "0"}}, "env['CLAUDE_CODE_STARTUP_FAILURE_R"),
+    ({"extra_args": {"output-format": "json"}}, "extra_args: --output-format has no effect"),
+    ({"extra_args": {"input-format": None}}, "extra_args: --input-format has no effect"),
+    (hooked("Nope"), "hooks: this release does not know the event 'Nope'"),
+    (hooked("CwdChanged"), "hooks: CwdChanged will not be called: the CLI never calls back"),
+    (hooked("Stop", matcher="x"), "hooks: the matcher 'x' has no effect: the CLI has no matchers"),
+    (
+        hooked("PreToolUse", matcher="Wirte|Edit"),
+        "hooks: the matcher 'Wirte|Edit' names no tool 'Wirte'; did you mean Write?",
+    ),
+    (hooked("PreToolUse", matcher="("), "hooks: the matcher '(' may be no pattern, and never"),
+    (hooked("PreToolUse", timeout=0), "hooks: timeout=0 of PreToolUse is no limit; pass seconds"),
+    (hooked("Stop", on_failure="block"), "hooks: on_failure='block' has no effect at Stop"),
+    (
+        {"can_use_tool": no_opinion, "permission_mode": "bypassPermissions"},
+        "can_use_tool will not be called: permission_mode='bypassPermissions' allows every call",
+    ),
+    (
+        {"can_use_tool": no_opinion, "allowed_tools": ["Read", "Bash(ls)", "Edit(*)", "Read"]},
+        "can_use_tool will not be called for Read, Edit: allowed_tools allows them without",
+    ),
+    (
+        {"can_use_tool": no_opinion, "skills": "all"},
+        "can_use_tool will not be called for Skill: allowed_tools allows them without",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), WARNINGS, ids=range(len(WARNINGS)))
+def test_a_warning_names_the_option_and_what_it_does_instead(
+    options: dict[str, Any], said: str
+) -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        translate(ClaudeAgentOptions(**options))
+
+    (only,) = warned
+    assert str(only.message).startswith(said)
+
+
+QUIET: list[dict[str, Any]] = [
+    {"tools": ["Read", "mcp__a__b"]},
+    {"tools": {"type": "preset", "preset": "claude_code"}},
+    {"system_prompt": {"type": "preset", "preset": "claude_code"}},
+    {"thinking": {"type": "adaptive"}},
+    {"fork_session": True, "resume": U},
+    {"fork_session": True, "continue_conversation": True},
+    {"model": "a", "fallback_model": "b"},
+    {"extra_args": {"output-format": "stream-json"}},
+    {"can_use_tool": no_opinion, "allowed_tools": ["Bash(ls)"], "permission_mode": "plan"},
+    hooked("PreToolUse", matcher="^Wri(te|t).*"),
+    hooked("PreToolUse", matcher="(?<name>Bash)"),
+    hooked("PreToolUse", matcher="Write|Edit", timeout=0.5),
+    hooked("Stop", matcher="*"),
+    hooked("Stop", matcher=""),
+    hooked("UserPromptSubmit", on_failure="block"),
+    hooked("SessionStart", matcher="startup", on_failure="continue"),
+]
+
+
+@pytest.mark.parametrize("options", QUIET, ids=range(len(QUIET)))
+def test_an_option_that_does_what_it_says_is_not_warned_of(options: dict[str, Any]) -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        translate(ClaudeAgentOptions(**options))
+
+    assert [str(each.message) for each in warned] == []
+
+
+def test_denials_with_bash_are_passed_as_they_are_unless_extra_args_has_them() -> None:
+    """The option of a session would remove Monitor and other tools like Bash too."""
+
+    def settled(**options: Any) -> tuple[Any, Any]:
+        found = translate(ClaudeAgentOptions(**options)).options
+        return tuple(found.disallowed_tools), dict(found.extra_args)
+
+    theirs = {"disallowedTools": "Edit"}
+    assert settled(disallowed_tools=["Bash", "Read"]) == ((), {"disallowedTools": "Bash,Read"})
+    assert settled(disallowed_tools=["Read"]) == (("Read",), {})
+    assert settled(disallowed_tools=["Bash"], extra_args=theirs) == (("Bash",), theirs)
+
+
 def test_options_that_were_translated_can_be_replaced_without_a_check() -> None:
     """A session replaces its options when it restarts the CLI."""
     options = translate(ClaudeAgentOptions(allowed_tools=["Bash("], max_turns=-1)).options

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from steersman.compat._running import main
@@ -18,8 +19,9 @@ ROOT = Path(__file__).parents[2]
 RUNNER = ("-m", "steersman.compat")
 
 
-def python(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    env = {"PATH": os.defpath, "HOME": str(cwd), "PYTHONPATH": str(ROOT / "src")}
+def python(*words: str, cwd: Path, path: str = "") -> subprocess.CompletedProcess[str]:
+    places = os.pathsep.join(filter(None, [str(ROOT / "src"), path]))
+    env = {"PATH": os.defpath, "HOME": str(cwd), "PYTHONPATH": places}
     return subprocess.run(
         [sys.executable, *words],
         cwd=cwd,
@@ -90,6 +92,36 @@ def test_the_bundled_cli_is_found_beside_the_alias(tmp_path: Path) -> None:
     run = python(*RUNNER, "program.py", cwd=tmp_path)
 
     assert "site-packages/claude_agent_sdk" in run.stdout, run
+
+
+METADATA = """\
+from importlib import metadata
+import claude_agent_sdk
+names = ("claude-agent-sdk", "Claude_Agent_SDK")
+assert {metadata.version(each) for each in names} == {claude_agent_sdk.__version__}
+assert metadata.metadata("claude-agent-sdk")["Name"] == "claude-agent-sdk"
+assert metadata.files("claude-agent-sdk") is None
+for other in ("claude-agent", "sdk"):
+    try:
+        metadata.version(other)
+    except metadata.PackageNotFoundError:
+        continue
+    raise AssertionError(other)
+print("all good", [each.name for each in metadata.distributions()])
+"""
+
+
+def test_instrumentation_finds_the_release_where_the_official_package_is_missing(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "program.py").write_text(METADATA)
+    (tmp_path / "libraries").mkdir()
+    library = Path(msgspec.__file__).parent
+    (tmp_path / "libraries" / "msgspec").symlink_to(library, target_is_directory=True)
+
+    run = python("-S", *RUNNER, "program.py", cwd=tmp_path, path=str(tmp_path / "libraries"))
+
+    assert (run.stdout, run.stderr, run.returncode) == ("all good []\n", "", 0)
 
 
 SEEN = """\

@@ -176,6 +176,107 @@ def test_a_store_without_lists_says_what_it_lacks() -> None:
         sessions.delete(ID)
 
 
+class ListingStore(PlainStore):
+    """A store that lists its sessions and keeps no summaries of them."""
+
+    async def list_sessions(self, project_key: str) -> list[Any]:
+        mine = [each for (key, each, part) in self.kept if key == project_key and not part]
+        return [{"session_id": each, "mtime": 10 + at} for at, each in enumerate(mine)]
+
+
+def test_a_store_without_summaries_is_listed_by_its_entries() -> None:
+    store: Any = ListingStore()
+    key = {"project_key": "-srv-project"}
+    for index in range(20):
+        entries = conversation(f"hi {index}") if index != 5 else [{"type": "mode"}]
+        asyncio.run(store.append({**key, "session_id": number(index)}, entries))
+    sessions = Sessions(store, project=WORK)
+
+    found = sessions.list()
+
+    newest_first = [index for index in reversed(range(20)) if index != 5]
+    assert [each.summary for each in found] == [f"hi {index}" for index in newest_first]
+    assert [each.last_modified for each in found] == [10 + index for index in newest_first]
+    assert sessions.list(limit=3, offset=13) == found[13:16]
+    assert sessions.info(number(3)) == found[-4]
+    with pytest.raises(SessionNotFound, match="neither a prompt nor a title"):
+        sessions.info(number(5))
+    assert [each.session_id for each in sessions.search("hi 7")] == [number(7)]
+    with pytest.raises(UsageError, match=r"^store: got 'ListingStore', allowed: a store with del"):
+        sessions.delete(number(3))
+
+
+class SummaryStore(PlainStore):
+    """A store that keeps summaries and does not list its sessions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+
+    async def load(self, key: Any) -> list[Any] | None:
+        self.loaded.append(key["session_id"])
+        return await super().load(key)
+
+    async def list_session_summaries(self, project_key: str) -> list[Any]:
+        assert project_key == "-srv-project"
+        return [
+            {"session_id": each, "mtime": mtime, "data": {"custom_title": f"Kept {mtime}"}}
+            for each, mtime in ((ID, 5), (OTHER, 9))
+        ]
+
+
+class BothStore(SummaryStore):
+    """A store that lists its sessions too; one of them has grown since its summary."""
+
+    async def list_sessions(self, project_key: str) -> list[Any]:
+        assert project_key == "-srv-project"
+        return [{"session_id": ID, "mtime": 6}, {"session_id": OTHER, "mtime": 9}]
+
+
+@pytest.mark.parametrize(
+    ("make", "loaded", "found"),
+    [
+        (SummaryStore, [], [(OTHER, "Kept 9", 9), (ID, "Kept 5", 5)]),
+        (BothStore, [ID], [(OTHER, "Kept 9", 9), (ID, "hi", 6)]),
+    ],
+)
+def test_a_list_of_a_store_reads_only_what_has_no_current_summary(
+    make: type[SummaryStore], loaded: list[str], found: list[tuple[str, str, int]]
+) -> None:
+    store: Any = make()
+    asyncio.run(store.append({"project_key": "-srv-project", "session_id": ID}, conversation("hi")))
+    sessions = Sessions(store, project=WORK)
+
+    infos = sessions.list()
+
+    assert [(each.session_id, each.summary, each.last_modified) for each in infos] == found
+    assert store.loaded == loaded
+    assert sessions.info(OTHER) == infos[0]
+    assert store.loaded == loaded
+
+
+def test_a_store_whose_optional_methods_only_raise_is_as_one_without_them() -> None:
+    class Refusing(PlainStore):
+        async def list_sessions(self, project_key: str) -> list[Any]:
+            raise NotImplementedError
+
+        async def list_session_summaries(self, project_key: str) -> list[Any]:
+            raise NotImplementedError
+
+        async def delete(self, key: Any) -> None:
+            raise NotImplementedError
+
+    store: Any = Refusing()
+    asyncio.run(store.append({"project_key": "-srv-project", "session_id": ID}, conversation("hi")))
+    sessions = Sessions(store, project=WORK)
+
+    assert sessions.info(ID).summary == "hi"
+    with pytest.raises(UsageError, match=r"^store: got 'Refusing', allowed: a store with list_s"):
+        sessions.list()
+    with pytest.raises(UsageError, match=r"^store: got 'Refusing', allowed: a store with delete"):
+        sessions.delete(ID)
+
+
 def test_a_store_archives_nothing_and_says_so() -> None:
     with pytest.raises(UsageError, match="tag"):
         Sessions(asyncio.run(filled()), project=WORK).archive(ID)
@@ -261,8 +362,11 @@ def test_subagents_of_a_store_are_read(config: Path) -> None:
     messages = list(stored.messages(ID, agent="abc"))
 
     assert [each.parent_tool_use_id for each in messages] == ["toolu_1", "toolu_1"]
-    with pytest.raises(UsageError, match="abc"):
-        stored.messages(ID, agent="nobody")
+    said = [each.uuid for each in stored.entries(ID, agent="abc") if each.uuid]
+    assert said == [each.uuid for each in messages]
+    for method in (stored.messages, stored.entries):
+        with pytest.raises(UsageError, match=r"agent: got 'nobody', .* abc"):
+            method(ID, agent="nobody")
 
 
 # --- Every argument, through both fronts -------------------------------------------------

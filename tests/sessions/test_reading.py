@@ -42,7 +42,8 @@ def test_subagents_are_listed_and_read(config: Path) -> None:
     write(config, conversation("hi"))
     meta = {"agentType": "reader", "toolUseId": "toolu_1", "description": "look"}
     write_agent(config, "abc", conversation("sub go", "sub done"), meta)
-    write_agent(config, "def", conversation("deep"), inside="workflows/run")
+    nested = {"parentAgentId": "abc", "description": ""}
+    write_agent(config, "def", conversation("deep"), nested, inside="workflows/run")
     sessions = Sessions()
 
     assert sessions.agents(ID) == [
@@ -53,7 +54,12 @@ def test_subagents_are_listed_and_read(config: Path) -> None:
             parent_tool_use_id="toolu_1",
             subpath="subagents/agent-abc",
         ),
-        AgentInfo(agent_id="def", subpath="subagents/workflows/run/agent-def"),
+        AgentInfo(
+            agent_id="def",
+            description=None,
+            parent_agent_id="abc",
+            subpath="subagents/workflows/run/agent-def",
+        ),
     ]
     first, second = sessions.messages(ID, agent="abc")
     assert (first.message["content"], first.parent_tool_use_id) == ("sub go", "toolu_1")
