@@ -522,3 +522,66 @@ async def test_a_tag_and_a_title_of_a_store_are_the_clis_own_entries() -> None:
     assert [tag["type"], tag["tag"], untagged["tag"]] == ["tag", "work", ""]
     assert {each["sessionId"] for each in entries[-3:]} == {ID}
     assert len({each["uuid"] for each in entries[-3:]}) == 3
+
+
+async def test_a_session_is_copied_from_a_store_by_the_asynchronous_front(tmp_path: Path) -> None:
+    sessions, home = aio.Sessions(await filled(), project=WORK), aio.Sessions(config=tmp_path)
+
+    assert await sessions.copy_to(home, ID) == 4
+    assert await sessions.copy_to(home, ID) == 0
+    assert len([each async for each in home.messages(ID)]) == 4
+
+
+@pytest.mark.parametrize("make", [MemoryStore, plain_store])
+async def test_what_a_store_does_not_have_is_not_found_by_any_method(make: Any) -> None:
+    sessions = aio.Sessions(make(), project=WORK)
+    calls: list[tuple[str, list[Any]]] = [
+        *((name, []) for name in ("info", "messages", "entries", "agents", "delete", "fork")),
+        *(("rename", ["x"]), ("tag", ["x"]), ("follow", [])),
+    ]
+
+    for method, given in calls:
+        with pytest.raises(SessionNotFound, match="in the store, for the project -srv-project"):
+            await call(sessions, method, ID, *given)
+    with pytest.raises(SessionNotFound, match="in the store, for the project -srv-project"):
+        await sessions.copy_to(aio.Sessions(MemoryStore()), ID)
+
+
+class StreamingStore(PlainStore):
+    """A store that gives entries one by one, and knows when it is left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.was_left = False
+
+    async def stream(self, key: Any) -> AsyncIterator[list[Any]]:
+        try:
+            for each in await self.load(key) or []:
+                yield []
+                yield [each]
+        finally:
+            self.was_left = True
+
+    async def positions(self, key: Any) -> int:
+        return len(await self.load(key) or [])
+
+
+async def test_a_reader_that_stops_early_closes_the_stream_of_a_store() -> None:
+    store: Any = StreamingStore()
+    await store.append({"project_key": "-srv-project", "session_id": ID}, conversation("a", "b"))
+
+    stream: Any = aio.Sessions(store, project=WORK).entries(ID)
+    first = await anext(stream)
+    was_left = store.was_left
+    await stream.aclose()
+
+    assert (first.uuid, was_left, store.was_left) == (number(0), False, True)
+    read = [each.uuid async for each in aio.Sessions(store, project=WORK).entries(ID)]
+    assert read == [number(0), number(1)]
+
+
+def test_a_store_has_no_directory_of_a_configuration(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^config: .*None with a store") as caught:
+        Sessions(MemoryStore(), config=tmp_path)
+
+    assert caught.value.hint == "leave config= out, or leave the store out"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from steersman.errors import UsageError
+from steersman.errors import SessionNotFound, UsageError
 from steersman.sessions import AgentInfo, Sessions
 from tests.sessions.made import ID, conversation, lines, number, write, write_agent
 
@@ -81,3 +82,23 @@ def test_a_reader_that_stops_early_closes_the_file(config: Path) -> None:
 
     assert path in names
     assert path not in later
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_part_that_cannot_be_opened_says_why(config: Path, kind: str) -> None:
+    write(config, conversation("hi"))
+    path = write_agent(config, "abc", conversation("sub"))
+    path.unlink()
+    if kind == "link":
+        path.symlink_to("nowhere")
+    else:
+        os.mkfifo(path)
+    why = {"link": "No such file or directory", "pipe": "is not a plain file"}[kind]
+    sessions, other = Sessions(), Sessions(config=config / "other")
+
+    for read in (sessions.messages, sessions.entries):
+        with pytest.raises(SessionNotFound, match=why) as caught:
+            read(ID, agent="abc")
+        assert caught.value.session_id == ID
+    with pytest.raises(SessionNotFound, match=why):
+        sessions.copy_to(other, ID)
