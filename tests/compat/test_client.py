@@ -388,3 +388,46 @@ async def test_the_native_session_is_behind_the_client() -> None:
 
         assert isinstance(client.session, steersman.Session)
         assert [turn.is_settled for turn in client.session.turns] == [True]
+
+
+NO_PROMPTS: list[tuple[Any, str]] = [
+    ("text", "prompt: got a str"),
+    ({"type": "user"}, "prompt: got"),
+    ({"type": "user", "message": "text"}, "prompt: got"),
+    ({"type": "user", "message": {"role": "user"}}, "prompt: got"),
+    ({"type": "assistant", "message": {"content": "x"}}, "a message of type 'assistant'"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), NO_PROMPTS)
+async def test_what_is_no_user_message_is_refused_and_nothing_is_sent(
+    given: Any, said: str
+) -> None:
+    async def one() -> AsyncIterator[Any]:
+        yield given
+
+    transport = Canned(ends=False)
+    async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
+        with pytest.raises(ValueError, match=said):
+            await client.query(one())
+
+    assert transport.prompts == []
+
+
+async def test_fields_of_a_user_message_that_a_session_has_become_its_own() -> None:
+    async def several() -> AsyncIterator[Line]:
+        yield user("a", uuid="no uuid", priority="later", isSynthetic=True)
+        yield {"message": {"content": "b"}, "priority": "nonsense"}
+
+    transport = Canned(ends=False)
+    async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
+        await client.query(several(), session_id="mine")
+        await collect(client.receive_response())
+        await collect(client.receive_response())
+
+    first, second = transport.prompts
+    # Without a priority a prompt waits for the end of the turn that runs, which is `later`.
+    assert (first.get("priority"), second["priority"]) == (None, "next")
+    assert (first["isSynthetic"], first["session_id"]) == (True, "mine")
+    assert first["uuid"] != "no uuid"
+    assert (second["type"], second["message"]["content"]) == ("user", "b")

@@ -121,6 +121,9 @@ STATEMENTS = {
     ),
     "from claude_agent_sdk.query import query as q": "from steersman.compat import query as q",
     "from claude_agent_sdk . types import Message": "from steersman.compat.types import Message",
+    "from claude_agent_sdk \\\n . \\\n types import Message": (
+        "from steersman.compat.types import Message"
+    ),
     "from \\\n claude_agent_sdk import query": "from \\\n steersman.compat import query",
     f"from claude_agent_sdk.testing.session_store_conformance import {SUITE}": (
         f"from steersman.compat.testing import {SUITE}"
@@ -158,6 +161,8 @@ UNDECIDED = {
     "import claude_agent_sdk.nonsense": "steersman.compat has no module nonsense",
     "__import__('claude_agent_sdk.types')": "__import__('claude_agent_sdk.types') imports",
     "import_module(f'claude_agent_sdk.{x}')": "'claude_agent_sdk.' names the package",
+    "from claude_\uff41gent_sdk import query  # claude_agent_sdk": "a form that is not rewritten",
+    "from claude_agent_sdk._internal.transport import ProcessTransport": "write your own transport",
     "version('claude-agent-sdk')": "'claude-agent-sdk' names the distribution",
     "client._transport.close()  # claude_agent_sdk": "._transport is private",
     "def claude_agent_sdk(:": "cannot be read as Python (",

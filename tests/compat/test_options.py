@@ -348,6 +348,81 @@ def test_denials_with_bash_are_passed_as_they_are_unless_extra_args_has_them() -
     assert settled(disallowed_tools=["Bash"], extra_args=theirs) == (("Bash",), theirs)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "settings: the file cannot be read: .*No such file"),
+        (b"[1]", "settings: the file has no JSON object"),
+        (b"nonsense", "settings: the file has no JSON object"),
+        (b"\xff", "settings: the file cannot be read: .*utf-8"),
+    ],
+)
+def test_settings_that_a_sandbox_cannot_be_added_to_are_an_error(
+    place: Path, content: bytes | None, said: str
+) -> None:
+    path = place / "own.json"
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(steersman.compat.CLIConnectionError, match=said):
+        translate(ClaudeAgentOptions(settings=str(path), sandbox={"enabled": True}))
+
+
+def test_a_sandbox_is_added_to_settings_in_any_form(place: Path) -> None:
+    path = place / "own.json"
+    path.write_text('\ufeff{"a": 1, "sandbox": {"old": 1}}', encoding="utf-8")
+
+    for given in (str(path), '{"a": 1}', {"a": 1, "sandbox": {"old": 1}}):
+        options = ClaudeAgentOptions(settings=given, sandbox={"enabled": True})  # type: ignore[arg-type]
+        assert translate(options).options.settings == {"a": 1, "sandbox": {"enabled": True}}
+
+
+def test_the_latest_conversation_of_a_store_needs_a_list_of_its_sessions() -> None:
+    class OfTheProtocol(steersman.compat.SessionStore):
+        """Has `list_sessions` of the protocol, which only raises."""
+
+        async def append(self, key: Any, entries: Any) -> None: ...
+
+        async def load(self, key: Any) -> Any: ...
+
+    class Bare:
+        async def append(self, key: Any, entries: Any) -> None: ...
+
+        async def load(self, key: Any) -> Any: ...
+
+    stores: list[Any] = [OfTheProtocol(), Bare()]
+    for store in stores:
+        with pytest.raises(ValueError, match=r"^continue_conversation needs a session_store with"):
+            translate(ClaudeAgentOptions(session_store=store, continue_conversation=True))
+        both = ClaudeAgentOptions(session_store=store, continue_conversation=True, resume=U)
+        assert translate(both).options.session_store is store
+    listing: Any = Store()
+    found = translate(ClaudeAgentOptions(session_store=listing, continue_conversation=True))
+    assert found.options.continue_conversation
+
+
+def test_a_failing_propagator_does_not_prevent_the_start(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    propagate = pytest.importorskip("opentelemetry.propagate")
+    pytest.importorskip("opentelemetry.trace")
+
+    class Failing(type(propagate.get_global_textmap())):  # type: ignore[misc] # of the program
+        def inject(self, *_: Any, **__: Any) -> None:
+            raise RuntimeError("no propagation")
+
+    before = propagate.get_global_textmap()
+    propagate.set_global_textmap(Failing([]))
+    try:
+        found = planned(ClaudeAgentOptions())
+    finally:
+        propagate.set_global_textmap(before)
+
+    assert found.error is None
+    assert "TRACEPARENT" not in found.env
+    assert "the current span cannot be passed to the CLI" in caplog.text
+
+
 def test_options_that_were_translated_can_be_replaced_without_a_check() -> None:
     """A session replaces its options when it restarts the CLI."""
     options = translate(ClaudeAgentOptions(allowed_tools=["Bash("], max_turns=-1)).options

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import msgspec
@@ -191,7 +192,7 @@ def test_a_program_ends_as_under_python(tmp_path: Path, text: str) -> None:
         ([], 2, "usage: python -m steersman.compat"),
         (["--unknown"], 2, "usage: python -m steersman.compat"),
         (["-m"], 2, "usage: python -m steersman.compat"),
-        (["missing.py"], 2, "can't open file"),
+        (["missing.py"], 2, f"can't open file {str(Path('missing.py').absolute())!r}: "),
         (["-m", "missing_module"], 1, "No module named missing_module"),
     ],
 )
@@ -200,3 +201,48 @@ def test_a_wrong_command_line_is_told(
 ) -> None:
     assert main(words) == status
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_help_is_no_mistake(capsys: pytest.CaptureFixture[str], word: str) -> None:
+    assert main([word, "more"]) == 0
+
+    said = capsys.readouterr()
+    assert said.out.startswith("usage: python -m steersman.compat PROGRAM.py")
+    assert said.err == ""
+
+
+@pytest.mark.parametrize("name", ["folder", "./folder/", "archive.zip", "archive", "text.zip"])
+def test_a_directory_and_an_archive_run_as_under_python(tmp_path: Path, name: str) -> None:
+    text = (
+        "import os, sys\nos.chdir('/')\nimport helper\n"
+        "print(__name__, __file__, sys.argv, sys.path[0], helper.__file__, repr(__package__),"
+        " __spec__ and __spec__.name, sys.modules['__main__'].os is os)\n"
+    )
+    files = {"__main__.py": text, "helper.py": ""}
+    (tmp_path / "folder").mkdir()
+    for each, content in files.items():
+        (tmp_path / "folder" / each).write_text(content)
+    for archive in ("archive.zip", "archive"):
+        with zipfile.ZipFile(tmp_path / archive, "w") as file:
+            for each, content in files.items():
+                file.writestr(each, content)
+    (tmp_path / "text.zip").write_text(text)
+    (tmp_path / "helper.py").write_text("")
+
+    plain = python(name, "-x", cwd=tmp_path)
+    ours = python(*RUNNER, name, "-x", cwd=tmp_path)
+
+    assert plain.stdout.startswith("__main__ ")
+    assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, "", 0)
+
+
+@pytest.mark.parametrize("name", ["empty", "missing.zip"])
+def test_what_has_nothing_to_run_is_told_as_by_python(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+
+    plain = python(name, cwd=tmp_path)
+    ours = python(*RUNNER, name, cwd=tmp_path)
+
+    assert plain.returncode
+    assert (ours.stdout, ours.stderr, ours.returncode) == ("", plain.stderr, plain.returncode)
