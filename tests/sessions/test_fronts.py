@@ -325,6 +325,23 @@ async def test_a_reader_that_is_cancelled_while_a_thread_reads_closes_the_file()
     assert (was_closed, closed.is_set()) == (False, True)
 
 
+def test_pages_that_are_closed_read_no_further() -> None:
+    seen: list[str] = []
+
+    def items() -> Iterator[str]:
+        try:
+            yield from ["a" * 2_000_000, "b"]
+        finally:
+            seen.append("closed")
+
+    pages: Pages[str] = Pages(items(), len)
+    first = drive(pages.next())
+    drive(pages.close())
+
+    assert (len(first), seen) == (1, ["closed"])
+    assert drive(pages.next()) == []
+
+
 def test_a_reader_of_a_store_can_be_dropped_where_an_event_loop_runs() -> None:
     sessions = Sessions(asyncio.run(filled()), project=WORK)
     entries = [sessions.entries(ID)]
@@ -356,16 +373,18 @@ def test_neither_sqlite_nor_the_private_loop_is_loaded_before_it_is_needed() -> 
 def test_subagents_of_a_store_are_read(config: Path) -> None:
     write(config, conversation("hi"))
     write_agent(config, "abc", conversation("sub", "done"), {"toolUseId": "toolu_1"})
+    write_agent(config, "def", conversation("deep"), inside="workflows/run")
     stored = Sessions(MemoryStore(), project=WORK)
     Sessions().copy_to(stored, ID)
 
+    assert stored.agents(ID) == Sessions().agents(ID)
     messages = list(stored.messages(ID, agent="abc"))
 
     assert [each.parent_tool_use_id for each in messages] == ["toolu_1", "toolu_1"]
     said = [each.uuid for each in stored.entries(ID, agent="abc") if each.uuid]
     assert said == [each.uuid for each in messages]
     for method in (stored.messages, stored.entries):
-        with pytest.raises(UsageError, match=r"agent: got 'nobody', .* abc"):
+        with pytest.raises(UsageError, match=r"agent: got 'nobody', .*: abc, def"):
             method(ID, agent="nobody")
 
 
@@ -394,7 +413,7 @@ async def test_a_list_is_cut_and_shows_what_is_asked_for(
     about.mkdir(parents=True)
     linked.mkdir()
     (about / "gitdir").write_text(str(linked / ".git"))
-    (linked / ".git").write_text(f"gitdir: {about}")
+    (linked / ".git").write_text("gitdir: ../main/.git/worktrees/linked\n")
     (about / "commondir").write_text("../..")
     for index in range(4):
         write(config, conversation("hi"), number(index), project=project_key(str(main)), age=index)
@@ -541,8 +560,9 @@ async def test_what_a_store_does_not_have_is_not_found_by_any_method(make: Any) 
     ]
 
     for method, given in calls:
-        with pytest.raises(SessionNotFound, match="in the store, for the project -srv-project"):
+        with pytest.raises(SessionNotFound, match="in the store, for the project -srv-p") as caught:
             await call(sessions, method, ID, *given)
+        assert caught.value.session_id == ID
     with pytest.raises(SessionNotFound, match="in the store, for the project -srv-project"):
         await sessions.copy_to(aio.Sessions(MemoryStore()), ID)
 

@@ -120,10 +120,13 @@ def test_the_title_beside_a_file_is_shown_if_the_file_has_none(config: Path) -> 
         ('{"cleanupPeriodDays": "x"}', 30),
         ('{"cleanupPeriodDays": -1}', 30),
         ("not JSON", 30),
+        ("[7]", 30),
+        ('{"cleanupPeriodDays": 0.5}', 0.5),
+        ('{"cleanupPeriodDays": true}', 30),
     ],
 )
 def test_when_the_cli_deletes_a_session_is_told(
-    config: Path, settings: str | None, days: int
+    config: Path, settings: str | None, days: float
 ) -> None:
     write(config, conversation("hi"))
     if settings is not None:
