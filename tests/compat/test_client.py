@@ -416,18 +416,21 @@ async def test_what_is_no_user_message_is_refused_and_nothing_is_sent(
 
 async def test_fields_of_a_user_message_that_a_session_has_become_its_own() -> None:
     async def several() -> AsyncIterator[Line]:
-        yield user("a", uuid="no uuid", priority="later", isSynthetic=True)
-        yield {"message": {"content": "b"}, "priority": "nonsense"}
+        yield user("a", uuid="no uuid", isSynthetic=True)
+        yield {"message": {"content": "b"}, "priority": "now"}
+        yield user("c", priority="nonsense")
 
-    transport = Canned(ends=False)
+    def all_in_one(_: Line, number: int) -> list[Line]:
+        uuids = [each["uuid"] for each in transport.prompts]
+        return [result("all", user_message_uuids=uuids)] if number == 3 else []
+
+    transport = Canned(all_in_one, ends=False)
     async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
         await client.query(several(), session_id="mine")
         await collect(client.receive_response())
-        await collect(client.receive_response())
 
-    first, second = transport.prompts
-    # Without a priority a prompt waits for the end of the turn that runs, which is `later`.
-    assert (first.get("priority"), second["priority"]) == (None, "next")
+    first, second, third = transport.prompts
+    assert (first.get("priority"), second["priority"], third["priority"]) == (None, "now", "next")
     assert (first["isSynthetic"], first["session_id"]) == (True, "mine")
     assert first["uuid"] != "no uuid"
     assert (second["type"], second["message"]["content"]) == ("user", "b")

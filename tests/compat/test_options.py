@@ -335,6 +335,12 @@ def test_an_option_that_does_what_it_says_is_not_warned_of(options: dict[str, An
     assert [str(each.message) for each in warned] == []
 
 
+def test_a_system_prompt_of_several_texts_stays_several() -> None:
+    given: Any = ["Be brief.", "Be kind."]
+
+    assert translate(ClaudeAgentOptions(system_prompt=given)).options.system_prompt == tuple(given)
+
+
 def test_denials_with_bash_are_passed_as_they_are_unless_extra_args_has_them() -> None:
     """The option of a session would remove Monitor and other tools like Bash too."""
 

@@ -331,6 +331,8 @@ def test_cancelling_leaves_nothing_wherever_the_program_waits(where: str, way: s
             nursery.start_soon(program)
             await transport.waits.wait()
             nursery.cancel_scope.cancel()
+        # At once, and not some time later.
+        assert left_in_loop() == []
         assert transport.calls.count("close") == (0 if where == "connect" else 1)
 
     run(main)
