@@ -153,6 +153,8 @@ def test_a_statement_is_rewritten(before: str, after: str, mark: str) -> None:
 
 UNDECIDED = {
     "from claude_agent_sdk import Nonsense": "steersman.compat has no such name",
+    "from claude_agent_sdk.types import Nonsense": "steersman.compat.types has no such name",
+    "from claude_agent_sdk.types import Any, __file__": "__file__: steersman.compat.types has no",
     "from claude_agent_sdk import query, _internal": "_internal: steersman.compat has no such name",
     "from claude_agent_sdk._internal.query import Query": "claude_agent_sdk._internal.query is",
     "from claude_agent_sdk._errors import MessageParseError": "catch ClaudeSDKError",

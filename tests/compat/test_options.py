@@ -250,7 +250,8 @@ async def no_opinion(*_: Any) -> dict[str, Any]:
 
 
 def hooked(event: str, **fields: Any) -> dict[str, Any]:
-    return {"hooks": {event: [steersman.compat.HookMatcher(hooks=[no_opinion], **fields)]}}
+    hooks: list[Any] = [no_opinion]
+    return {"hooks": {event: [steersman.compat.HookMatcher(hooks=hooks, **fields)]}}
 
 
 WARNINGS: list[tuple[dict[str, Any], str]] = [
@@ -396,8 +397,8 @@ def test_the_latest_conversation_of_a_store_needs_a_list_of_its_sessions() -> No
 
         async def load(self, key: Any) -> Any: ...
 
-    stores: list[Any] = [OfTheProtocol(), Bare()]
-    for store in stores:
+    classes: list[Any] = [OfTheProtocol, Bare]
+    for store in (each() for each in classes):
         with pytest.raises(ValueError, match=r"^continue_conversation needs a session_store with"):
             translate(ClaudeAgentOptions(session_store=store, continue_conversation=True))
         both = ClaudeAgentOptions(session_store=store, continue_conversation=True, resume=U)

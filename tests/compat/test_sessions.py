@@ -415,6 +415,15 @@ def test_a_method_that_a_store_got_afterwards_counts(config: Path) -> None:
         asyncio.run(ours.list_sessions_from_store(NotImplementing(), DIRECTORY))
 
 
+def test_a_session_of_a_store_was_last_modified_when_its_newest_entry_was_written() -> None:
+    store: Any = SmallStore()
+    asyncio.run(filled(store))
+
+    for package in (official, ours):
+        info = asyncio.run(package.get_session_info_from_store(store, ID, DIRECTORY))
+        assert (info.created_at, info.last_modified) == (1_793_527_200_000, 1_793_527_203_000)
+
+
 def test_under_trio_the_store_is_awaited_in_trio(config: Path) -> None:
     class TrioStore(WithoutSummaries):
         async def load(self, key: Any) -> list[Any] | None:

@@ -260,7 +260,18 @@ def test_a_file_that_is_another_now_is_read_anew(config: Path, how: str) -> None
     assert Sessions().info(ID).summary == "another"
 
 
-@pytest.mark.parametrize("damage", ["text", "zeros", "tail", "folder", "version", "rows"])
+ROWS = {
+    "paths": "path = CAST(path AS TEXT)",
+    "texts": "data = 'a text'",
+    "sizes": "size = 'x'",
+    "data": "data = CAST('no JSON' AS BLOB)",
+    "an array": "data = CAST('[]' AS BLOB)",
+    "offsets": "offset = -1",
+    "times": "mtime = 0.5",
+}
+
+
+@pytest.mark.parametrize("damage", ["text", "zeros", "tail", "folder", "version", *ROWS])
 def test_a_damaged_index_does_not_matter_and_is_made_anew(
     config: Path, tmp_path: Path, damage: str
 ) -> None:
@@ -283,7 +294,7 @@ def test_a_damaged_index_does_not_matter_and_is_made_anew(
         if damage == "version":
             connection.execute("PRAGMA user_version = 99")
         else:
-            connection.execute("UPDATE summaries SET data = 'no JSON', size = 'x', offset = -1")
+            connection.execute(f"UPDATE summaries SET {ROWS[damage]}")
         connection.commit()
         connection.close()
 

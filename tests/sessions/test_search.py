@@ -165,6 +165,9 @@ def test_an_index_that_cannot_be_used_is_made_anew_or_left_aside(
         connection.close()
 
     assert hits == [(ID, number(0)), (OTHER, number(0))]
+    if damage in ("text", "zeros", "table"):
+        with closing(sqlite3.connect(index)) as made:
+            assert made.execute("SELECT count(*) FROM lines").fetchone() == (2,)
 
 
 def test_a_search_reads_again_only_what_the_index_names(config: Path, tmp_path: Path) -> None:
