@@ -381,6 +381,16 @@ async def test_a_prompt_that_is_none_is_a_type_error(prompt: Any) -> None:
         await anext(query(prompt=prompt, transport=Canned()))
 
 
+@pytest.mark.parametrize("prompt", [5, ["text"], {"type": "user"}])
+async def test_a_client_does_not_connect_for_a_prompt_that_is_none(prompt: Any) -> None:
+    transport = Canned()
+
+    with pytest.raises(TypeError, match="prompt: got"):
+        await ClaudeSDKClient(transport=transport).connect(prompt)
+
+    assert transport.calls == []
+
+
 async def test_the_native_session_is_behind_the_client() -> None:
     async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=Canned(ends=False)) as client:
         await client.query("a")
