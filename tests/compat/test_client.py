@@ -381,6 +381,16 @@ async def test_a_prompt_that_is_none_is_a_type_error(prompt: Any) -> None:
         await anext(query(prompt=prompt, transport=Canned()))
 
 
+@pytest.mark.parametrize("prompt", [5, ["text"], {"type": "user"}])
+async def test_a_client_does_not_connect_for_a_prompt_that_is_none(prompt: Any) -> None:
+    transport = Canned()
+
+    with pytest.raises(TypeError, match="prompt: got"):
+        await ClaudeSDKClient(transport=transport).connect(prompt)
+
+    assert transport.calls == []
+
+
 async def test_the_native_session_is_behind_the_client() -> None:
     async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=Canned(ends=False)) as client:
         await client.query("a")
@@ -388,3 +398,49 @@ async def test_the_native_session_is_behind_the_client() -> None:
 
         assert isinstance(client.session, steersman.Session)
         assert [turn.is_settled for turn in client.session.turns] == [True]
+
+
+NO_PROMPTS: list[tuple[Any, str]] = [
+    ("text", "prompt: got a str"),
+    ({"type": "user"}, "prompt: got"),
+    ({"type": "user", "message": "text"}, "prompt: got"),
+    ({"type": "user", "message": {"role": "user"}}, "prompt: got"),
+    ({"type": "assistant", "message": {"content": "x"}}, "a message of type 'assistant'"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), NO_PROMPTS)
+async def test_what_is_no_user_message_is_refused_and_nothing_is_sent(
+    given: Any, said: str
+) -> None:
+    async def one() -> AsyncIterator[Any]:
+        yield given
+
+    transport = Canned(ends=False)
+    async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
+        with pytest.raises(ValueError, match=said):
+            await client.query(one())
+
+    assert transport.prompts == []
+
+
+async def test_fields_of_a_user_message_that_a_session_has_become_its_own() -> None:
+    async def several() -> AsyncIterator[Line]:
+        yield user("a", uuid="no uuid", isSynthetic=True)
+        yield {"message": {"content": "b"}, "priority": "now"}
+        yield user("c", priority="nonsense")
+
+    def all_in_one(_: Line, number: int) -> list[Line]:
+        uuids = [each["uuid"] for each in transport.prompts]
+        return [result("all", user_message_uuids=uuids)] if number == 3 else []
+
+    transport = Canned(all_in_one, ends=False)
+    async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
+        await client.query(several(), session_id="mine")
+        await collect(client.receive_response())
+
+    first, second, third = transport.prompts
+    assert (first.get("priority"), second["priority"], third["priority"]) == (None, "now", "next")
+    assert (first["isSynthetic"], first["session_id"]) == (True, "mine")
+    assert first["uuid"] != "no uuid"
+    assert (second["type"], second["message"]["content"]) == ("user", "b")

@@ -29,6 +29,7 @@ __all__ = ["Base", "Room", "Trial"]
 
 FAST = "not live and not slow and not real and not soak"
 NO_PROGRAMS = " and not process"
+PROGRAMS = " and process"
 KILLED, SURVIVED, TIMED_OUT = "killed", "survived", "timed out"
 NOT_REPLACED = 77
 COPIED = ("src", "tests", "packages")
@@ -97,12 +98,13 @@ class Trial:
         tests = self._tests_of(file, span)
         is_early = not mutant.function or any(n in self.base.early.get(file, ()) for n in span)
         code = NOT_REPLACED
-        if tests and not is_early:
-            code = self._run_in_fork(mutant, tests)
-        elif not tests and not is_early and not self._room.programs:
-            return SURVIVED
-        if code == NOT_REPLACED or (code == 0 and self._room.programs):
+        if not is_early:
+            code = self._run_in_fork(mutant, tests) if tests else 0
+        if code == NOT_REPLACED:
             code = self._run_in_copy(mutant, None if is_early or self._room.programs else tests)
+        elif code == 0 and self._room.programs:
+            # What enters the line here has not noticed it; a program that a test starts may.
+            code = self._run_in_copy(mutant, None, PROGRAMS)
         if code in {0, 5}:
             return SURVIVED
         return TIMED_OUT if code in {-signal.SIGKILL, -signal.SIGXCPU} else KILLED
@@ -210,7 +212,7 @@ class Trial:
                     return
                 os.waitpid(ended.si_pid, 0)
 
-    def _run_in_copy(self, mutant: Mutant, tests: list[str] | None) -> int:
+    def _run_in_copy(self, mutant: Mutant, tests: list[str] | None, marks: str = "") -> int:
         path = self._copy / mutant.file
         kept = path.read_bytes()
         chosen = tests if tests is not None and len(tests) <= 300 else self._by_name(path)
@@ -218,7 +220,10 @@ class Trial:
         path.write_text(mutant.source())
         self._touch(path)
         process = subprocess.Popen(
-            [*self._pytest(), "-x", *chosen, *(f"--deselect={each}" for each in self.base.failed)],
+            [
+                *(*self._pytest(marks), "-x", *chosen),
+                *(f"--deselect={each}" for each in self.base.failed),
+            ],
             cwd=self._copy,
             env=self._environment(self._copy),
             start_new_session=True,
@@ -261,8 +266,8 @@ class Trial:
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
             compiled.unlink()
 
-    def _pytest(self) -> list[str]:
-        marks = FAST if self._room.programs else FAST + NO_PROGRAMS
+    def _pytest(self, marks: str = "") -> list[str]:
+        marks = FAST + (marks if self._room.programs else NO_PROGRAMS)
         return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", marks]
 
     def _environment(self, root: Path) -> dict[str, str]:
