@@ -47,7 +47,17 @@ KEPT: dict[type, set[str]] = {
     Session: {
         *("abandon", "aclose", "agents", "call", "cancel", "capabilities", "cause"),
         "checkpoint",
-        *("command", "context_usage", "control", "cost_usd", "describe", "fork", "id", "idle"),
+        *(
+            "command",
+            "context_usage",
+            "control",
+            "cost_usd",
+            "describe",
+            "faults",
+            "fork",
+            "id",
+            "idle",
+        ),
         *("initialized", "interrupt", "is_saved", "journal", "last_seq", "mcp", "mcp_reconnect"),
         *("mcp_set_servers", "mcp_status", "mcp_toggle", "messages", "on", "options", "park"),
         "pause",
