@@ -41,7 +41,7 @@ KEPT: dict[type, set[str]] = {
             "forbid",
             "from_toml",
         ),
-        *("otherwise", "remember", "rules"),
+        *("may_repeat", "otherwise", "remember", "repeatable", "rules"),
     },
     Query: {"aclose", "session"},
     Session: {

@@ -43,15 +43,18 @@ import asyncio, json, signal, sys
 from contextlib import suppress
 from steersman import Agent
 from steersman.options import Park
+from steersman.permissions import Policy
 from steersman.stores import SqliteStore
 
 async def main(given):
+    rules = given.pop("policy")
     if given.pop("closes"):
         loop, mine = asyncio.get_running_loop(), asyncio.current_task()
         loop.add_signal_handler(signal.SIGTERM, mine.cancel)
     async with SqliteStore(given.pop("store")) as store:
         park = Park(lease=given.pop("lease"), grace=given.pop("grace"))
-        agent = Agent(inherit_env=False, inbox=store.inbox(), park=park, **given)
+        policy = Policy.from_toml(rules) if rules else None
+        agent = Agent(inherit_env=False, inbox=store.inbox(), park=park, policy=policy, **given)
         async with agent.open("customer 7") as session:
             result = await (await session.send("pay", key="invoice 7"))
     if result.cause is not None:
@@ -71,6 +74,7 @@ async def another_host(
     lease: float = 30.0,
     grace: float = 5.0,
     errors: int | None = None,
+    policy: str = "",
 ) -> AsyncGenerator[asyncio.subprocess.Process]:
     """A process that sends the prompt and waits; with `closes`, SIGTERM makes it close."""
     options = agent.options
@@ -82,6 +86,7 @@ async def another_host(
         "closes": closes,
         "lease": lease,
         "grace": grace,
+        "policy": policy,
     }
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", HOST, json.dumps(given)), stderr=errors

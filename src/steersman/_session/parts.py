@@ -133,7 +133,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         mcp_status=McpStatusLog(journal),
         watchdog=_watchdog(options, slot, prompts, journal),
         limits=UsageLimiter(options.limits, options.budget, slot, prompts, journal),
-        responder=Responder(permissions, runner, servers, gate, setup.holding),
+        responder=Responder(permissions, runner, servers, gate, setup.holding, setup.policy_hook),
         decisions=decisions,
         budget=_restart_budget(options.revive),
         ownership=Ownership(setup.claim, options.wait, leases),
@@ -272,6 +272,7 @@ def _connect(
         clock=journal.clock,
         redact=slot.redact,
         report=report,
+        is_repeatable=parts.responder.is_repeatable,
         shown=show,
     )
     forwarder.was_shown = holding.requested
