@@ -144,9 +144,9 @@ async def parked_turn(agent: Agent, store: SqliteStore) -> tuple[Session, TurnRe
     return session, await turn, ask
 
 
-async def goes_on(agent: Agent, *, again: bool = False) -> list[TurnResult]:
+async def goes_on(agent: Agent, *, again: bool = False, key: str = CUSTOMER) -> list[TurnResult]:
     """Open the conversation again, and take up its turns; or, with `again`, send its prompt."""
-    async with agent.open(CUSTOMER) as session:
+    async with agent.open(key) as session:
         turns = [await session.send("pay", key=INVOICE)] if again else await session.take_up()
         return [await turn for turn in turns]
 
