@@ -37,10 +37,9 @@ class Rows:
     async def release(self, session: str, token: str) -> None:
         raise AssertionError((session, token))
 
-    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> None:
         await self._fail()
         self.written.append(("begin", session, token, turn.uuid))
-        return turn
 
     async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
         await self._fail()

@@ -169,16 +169,16 @@ class WorkTable:
 
         await self._database.write(work, is_vital=False)
 
-    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
-        """Store a turn, and return it as it is stored now. Raises `LeaseLost`."""
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> None:
+        """Store a turn. Raises `LeaseLost`."""
         place, uuid = to_plain(session), to_plain(turn.uuid)
         name = None if turn.key is None else to_plain(turn.key)
         prompt = _json.dumps({"content": turn.content, "fields": dict(turn.fields)}).decode()
 
-        async def work(run: Run) -> StoredTurn | None:
+        async def work(run: Run) -> bool:
             change = await self._database.next_change(run)
             if not await is_owner(run, session, token):
-                return None
+                return False
             await run(
                 ADD_TURN,
                 *(place, uuid, name, prompt, turn.when, VERSION, change, change),
@@ -190,12 +190,10 @@ class WorkTable:
                 " WHERE session = ?",
                 *(1 if found[-1] == change else 0, place),
             )
-            return _turn(found)
+            return True
 
-        stored = await self._database.write(work, is_vital=True)
-        if stored is None:
+        if not await self._database.write(work, is_vital=True):
             raise LeaseLost(session, "it was not renewed in time, or another process has it")
-        return stored
 
     async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
         """Write that a turn is `parked` or `settled`.
