@@ -421,10 +421,12 @@ async def test_another_prompt_waits_behind_the_ask_of_a_parked_turn_and_says_so(
         async with agent.open(CUSTOMER) as session:
             turn = await session.send("something else")
             await until(lambda: turn.state == "behind_ask")
-            waits_for = session.snapshot().open_asks
+            shown = session.snapshot()
             await allow_all(store.inbox())
             other = await turn
+            afterwards = session.snapshot().behind_ask
             (first,) = [await each for each in await session.take_up()]
 
-    assert (waits_for, turn.state) == ((asked.id,), "completed")
+    assert (shown.open_asks, shown.behind_ask) == ((asked.id,), (turn.uuid,))
+    assert (afterwards, turn.state) == ((), "completed")
     assert (other.text, first.text, paid(sandbox)) == ("Else.", "Paid.", "x\n")

@@ -115,6 +115,11 @@ class PromptQueue:
         """The uuids of prompts that were not sent yet."""
         return [prompt.uuid for prompt in self._queue]
 
+    @property
+    def not_begun(self) -> list[str]:
+        """The uuids of prompts, sent or not, that the CLI has not begun to process."""
+        return [each.uuid for each in (*self.unsettled, *self._queue) if not each.has_begun]
+
     def find(self, uuid: str) -> SentPrompt | None:
         """Return the queued or sent prompt of that uuid, unless it has settled."""
         queued = (prompt for prompt in self._queue if prompt.uuid == uuid)
