@@ -404,9 +404,9 @@ class AwayWork:
     async def release(self, session: str, token: str) -> None:
         await self._work.release(session, token)
 
-    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> None:
         self._check()
-        return await self._work.begin(session, token, turn)
+        await self._work.begin(session, token, turn)
 
     async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
         self._check()

@@ -23,15 +23,10 @@ SETTLES = "a callback takes its end, also an error, and settles what waits for i
 REASONS = {
     "_portal/loop_thread.py::LoopThread.close.end": "it ends the loop that it runs in",
     "_portal/loop_thread.py::Trip.begin": CATCHES,
-    "_session/durable_turns.py::DurableTurns._write": (
-        "what it has not written is written with the next end, and reported by `close`"
-    ),
-    "_session/leases.py::Leases._take": "if it ends, the deadline of the lease ends the CLI",
     "_session/lifecycle.py::Lifecycle._end": "`SessionEnd` hooks report their own errors",
     "_session/lifecycle.py::Lifecycle._finish": "it ends the session in any case",
     "_session/lifecycle.py::Lifecycle._replace": SETTLES,
     "_session/listeners.py::_ListenerQueue.put": CATCHES,
-    "_session/mirror.py::Mirror.flush": "`close` logs its error, and reports what is missing",
     "_session/parking.py::Parking.begin": CATCHES,
     "_session/query_prompts.py::QueryPrompts.feed": "the end of the query raises its error",
     "_session/requests/hooks.py::HookRunner._begin": CATCHES,

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from steersman._json import JsonDict
 from steersman.errors import AskGone
 from steersman.inbox import StoredInbox
 from steersman.inbox.keeper import AskKeeper
@@ -120,6 +121,19 @@ async def test_the_asks_of_a_turn_are_closed_with_it(rows: AskTable, outcome: st
     assert await rows.of_turn("s1", "u1") == []
     with pytest.raises(AskGone, match=f"the turn was {outcome}"):
         raise (await rows.find(waiting.ask.id, "s1"))[0].error()
+
+
+async def test_an_input_that_looks_like_a_subagent_does_not_keep_an_ask_open(
+    rows: AskTable,
+) -> None:
+    await take(rows, "a")
+    await rows.work.begin("s1", "a", TURN)
+    given: JsonDict = {"agent_id": "a1", "at": [{"agent_id": "a2"}]}
+    await opened(rows, CanUseTool(tool_name="mcp__far__find", input=given, tool_use_id="t9"), "a")
+
+    await rows.work.settle("s1", "a", "u1", "settled", "completed")
+
+    assert await rows.open_ones() == []
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
 ROUNDS = 20 if IS_SOAK else 2
 TURNS, AT_ONCE = (2000, 4) if IS_SOAK else (12, 2)
 LIMIT = 3000.0 if IS_SOAK else 60.0
+MOST_MEMORY = 96 << 20
+"""Bytes that the host may take more for many turns than for one."""
 
 pytestmark = [pytest.mark.live, pytest.mark.soak, pytest.mark.timeout(LIMIT + 60.0)]
 
@@ -160,18 +162,31 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def memory() -> int:
+    """The bytes of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 async def test_many_turns_settle_once_each_and_leave_nothing(
     scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
 ) -> None:
-    agent, _ = scripted(Answers())
+    # The model is in this process, and each request has the whole conversation.
+    agent, _ = scripted(Answers(), keep=2 * AT_ONCE)
+    held: list[int] = []
 
-    async def play(number: int) -> tuple[int, int]:
-        journal = tmp_path / f"{number}.jsonl"
+    def journal_of(number: int) -> Path:
+        return tmp_path / f"{number}.jsonl"
+
+    async def play(number: int) -> None:
+        journal = journal_of(number)
         async with agent.session(journal=journal, journal_memory=1 << 20) as session:
             for turn in range(TURNS // AT_ONCE):
                 result = await session.run(f"p{number}-{turn}")
                 assert result.text.strip() == f"answer to p{number}-{turn}."
-        entries = [*read_journal(journal)]
+                held.append(memory())
+
+    def read(number: int) -> tuple[int, int]:
+        entries = [*read_journal(journal_of(number))]
         assert numbers(entries) == [*range(1, len(entries) + 1)]
         assert [each.at for each in entries] == sorted(each.at for each in entries)
         settled = [uuid for each in entries if each.kind is Kind.SETTLED for uuid in each.turns]
@@ -181,9 +196,10 @@ async def test_many_turns_settle_once_each_and_leave_nothing(
         # The first sessions load modules, and threads that stay.
         async with agent.session() as session:
             await session.run("warm up")
-        files = descriptors()
-        played = await asyncio.gather(*map(play, range(AT_ONCE)))
+        files, before = descriptors(), memory()
+        await asyncio.gather(*map(play, range(AT_ONCE)))
         await until(lambda: not inhabitants(sandbox.root))
 
-    assert played == [(TURNS // AT_ONCE, TURNS // AT_ONCE)] * AT_ONCE
+    assert [*map(read, range(AT_ONCE))] == [(TURNS // AT_ONCE, TURNS // AT_ONCE)] * AT_ONCE
+    assert max(held) - before <= MOST_MEMORY
     assert descriptors() <= files

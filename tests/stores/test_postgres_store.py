@@ -6,12 +6,15 @@ import asyncio
 import os
 import signal
 import traceback
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from steersman.errors import StoreError, StoreTooNew, UsageError
+from steersman.permissions import Elicitation
 from steersman.stores import PostgresStore, postgres
+from steersman.stores.postgres_asks import postgres_asks
+from tests.inbox.places import an_ask
 from tests.postgres import PostgresServer
 from tests.stores.writing import KEY, batch_of
 
@@ -90,9 +93,9 @@ class LosesTheAnswer:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
-    async def execute(self, statement: Any, *values: Any) -> Any:
+    async def execute(self, statement: Any, *values: Any, **how: Any) -> Any:
         if statement != "COMMIT":
-            return await self._connection.execute(statement, *values)
+            return await self._connection.execute(statement, *values, **how)
         if self._commits:
             await self._connection.execute(statement)
         self._connection.pgconn.finish()
@@ -124,6 +127,64 @@ async def test_a_commit_whose_answer_was_lost_is_looked_up_and_not_done_twice(
         assert lost == [True]
 
 
+@pytest.mark.parametrize("commits", [True, False], ids=["committed", "rolled back"])
+async def test_a_deletion_that_was_not_confirmed_is_not_known_and_can_be_repeated(
+    postgres_url: str, *, commits: bool
+) -> None:
+    async with PostgresStore(postgres_url) as store:
+        await store.append(KEY, batch_of("a", 1))
+        run = store._connections.run
+
+        async def losing(work: Any) -> Any:
+            return await run(lambda connection: work(LosesTheAnswer(connection, commits=commits)))
+
+        store._connections.run = losing  # type: ignore[method-assign] # the seam is the network
+        with pytest.raises(StoreError, match="not known whether the session was deleted") as lost:
+            await store.delete(KEY)
+        store._connections.run = run  # type: ignore[method-assign] # as above
+        is_there = await store.load(KEY) is not None
+        await store.delete(KEY)
+
+        assert "nothing of the batch was stored" not in str(lost.value)
+        assert is_there is not commits
+        assert await store.load(KEY) is None
+
+
+@pytest.mark.parametrize("commits", [True, False], ids=["committed", "rolled back"])
+@pytest.mark.parametrize("turn", [None, "u1"])
+async def test_an_ask_whose_commit_was_not_confirmed_is_stored_once(
+    postgres_url: str, turn: str | None, *, commits: bool
+) -> None:
+    rows = postgres_asks(postgres_url, 5.0, 3)
+    ask = an_ask(Elicitation(mcp_server_name="far", message="Who?"), turn=turn)
+    connections = cast("Any", rows)._database._connections
+    run, lost = connections.run, list[bool]()
+
+    async def losing(work: Any) -> Any:
+        async def once(connection: Any) -> Any:
+            if lost:
+                return await work(connection)
+            lost.append(True)
+            return await work(LosesTheAnswer(connection, commits=commits))
+
+        return await run(once)
+
+    connections.run = losing
+    row = await rows.open(ask, None, ())
+    # As after an error: the host stores what it has not seen stored.
+    again = await rows.open(ask, None, ())
+    another = await rows.open(ask, None, {row.number} if row else ())
+    stored = await rows.open_ones()
+    await rows.aclose()
+
+    assert row is not None
+    assert (lost, again, row.ask.id) == ([True], row, ask.id)
+    # One that this process awaits is another request of the same id.
+    assert another is not None
+    assert another.ask.id == f"{ask.id}~2"
+    assert [each.number for each in stored] == [row.number, another.number]
+
+
 class Crashes(LosesTheAnswer):
     """A connection whose server crashes before a commit, and gives transaction ids again."""
 
@@ -131,12 +192,12 @@ class Crashes(LosesTheAnswer):
         super().__init__(connection, commits=False)
         self._server = server
 
-    async def execute(self, statement: Any, *values: Any) -> Any:
+    async def execute(self, statement: Any, *values: Any, **how: Any) -> Any:
         if statement == "COMMIT":
             self._server.restart()
             for _ in range(8):
                 self._server.run("SELECT pg_current_xact_id()")
-        return await super().execute(statement, *values)
+        return await super().execute(statement, *values, **how)
 
 
 async def test_what_a_crash_has_rolled_back_is_written_again(

@@ -130,14 +130,16 @@ async def test_prompts_wait_are_listed_and_withdrawn(tmp_path: Path) -> None:
         turn = (await client.post(f"/sessions/{session}/send", json={"text": "then"})).json()[
             "turn"
         ]
-        queued = (await client.get(f"/sessions/{session}")).json()["session"]["queued"]
+        shown = (await client.get(f"/sessions/{session}")).json()
         first = await client.post(f"/sessions/{session}/withdraw", json={"turn": turn})
         after = (await client.get(f"/sessions/{session}")).json()["session"]["queued"]
         nobody = await client.post(f"/sessions/{session}/withdraw", json={"turn": "none"})
         await client.post(f"/asks/{ask}", json={"answer": {"behavior": "allow"}})
         await entries_when_idle(bridge, client, session)
 
-    assert {"turn": turn, "text": "then", "when": "later", "by": "you"} in queued
+    queued = {"turn": turn, "text": "then", "when": "later", "by": "you"}
+    assert {**queued, "state": "behind_ask"} in shown["session"]["queued"]
+    assert shown["snapshot"]["behind_ask"] == [turn]
     assert first.json() == {"withdrawn": True}
     assert turn not in [each["turn"] for each in after]
     assert nobody.json()["error"]["code"] == "turn_not_found"

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from steersman._background import BackgroundTasks
 from steersman._session.durable import SessionWork
 from steersman._session.lease_owner import token_if_ended
 from steersman.errors import ChannelClosed, LeaseLost, SessionInUse, StoreError
@@ -22,8 +23,8 @@ __all__ = ["Leases"]
 
 POLL = 0.1
 """Seconds between two attempts to take a lease."""
-RETRY = 0.5
-"""Seconds between two attempts to renew a lease while the store fails."""
+RETRY = 1.0
+"""Seconds at most between two attempts to renew a lease while the store fails."""
 RENEWALS = 3
 """How often a lease is renewed in the time that it lasts."""
 RESERVE = 0.1
@@ -40,6 +41,7 @@ class Leases:
         work: SessionWork,
         lost: Callable[[LeaseLost], None],
         own: Callable[[str, Callable[[], bool] | None, str], None],
+        background: BackgroundTasks,
         *,
         clock: Callable[[], float] | None = None,
     ) -> None:
@@ -47,11 +49,14 @@ class Leases:
         self._work = work
         self._lost = lost
         self._own = own
+        self._background = background
         self._clock = clock or _boot_time
         self._until: dict[str, float] = {}
         """When each lease ends, by this process's clock."""
         self._tried: dict[str, None] = {}
         self._renewing: asyncio.Task[None] | None = None
+        self._end: asyncio.TimerHandle | None = None
+        """The look at the time at which the CLI must have ended."""
         self._error: LeaseLost | None = None
         self._lock = asyncio.Lock()
         self.on_renewed: Callable[[], None] = _nothing
@@ -114,8 +119,14 @@ class Leases:
         self._until[session_id] = asked + work.seconds
         self._own(session_id, lambda: self.left > 0, work.token)
         self.on_renewed()
+        self._watch_end()
         if self._renewing is None:
-            self._renewing = asyncio.Task(self._renew_all())
+            self._renewing = self._background.keep(
+                "the lease of the conversation",
+                self._renew_all,
+                meanwhile="it is not renewed, and its end will end the CLI",
+                longest=RETRY,
+            )
 
     async def _release_dead(self, session_id: str, error: SessionInUse) -> bool:
         """Release the lease of a process of this machine that has ended; returns whether it has."""
@@ -125,29 +136,32 @@ class Leases:
         await self._work.work.release(session_id, token)
         return True
 
+    def _watch_end(self) -> None:
+        """End the CLI when the leases end, whatever has become of their renewal."""
+        if self._end is not None:
+            self._end.cancel()
+        if self._error is None and self.check():
+            self._end = asyncio.get_running_loop().call_later(self.left, self._watch_end)
+
     async def _renew_all(self) -> None:
-        """Renew the leases as long as that is possible; then end the CLI."""
+        """Renew the leases until one is lost. Raises `StoreError` or `TimeoutError`."""
         work = self._work
-        pause = work.seconds / RENEWALS
         while self._error is None:
-            await asyncio.sleep(min(pause, max(self.left, 0.0)))
-            if not self.check():
-                return
-            pause = work.seconds / RENEWALS
+            due = min(self._until.values()) - work.seconds * (1 - 1 / RENEWALS)
+            await asyncio.sleep(max(due - self._clock(), 0.0))
             for session_id in list(self._until):
+                if not self.check():
+                    return
                 asked = self._clock()
-                try:
-                    async with asyncio.timeout(max(self.left, 0.0)):
-                        is_ours = await work.work.renew(session_id, work.token, work.seconds)
-                except (StoreError, TimeoutError):
-                    pause = min(RETRY, pause)
-                    continue
+                async with asyncio.timeout(self.left):
+                    is_ours = await work.work.renew(session_id, work.token, work.seconds)
                 if not is_ours:
                     self._fail("another process has it")
                     return
                 if session_id in self._until:
                     self._until[session_id] = asked + work.seconds
             self.on_renewed()
+            self._watch_end()
 
     def _fail(self, reason: str) -> None:
         if self._error is None:
@@ -160,6 +174,8 @@ class Leases:
         if self._renewing is not None:
             self._renewing.cancel()
             self._renewing = None
+        if self._end is not None:
+            self._end.cancel()
         tried, self._tried = self._tried, {}
         self._until.clear()
         with suppress(StoreError, TimeoutError):

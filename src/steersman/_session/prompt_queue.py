@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from steersman import _json
 from steersman._json import JsonDict
 from steersman._protocol.events import TurnSettled
 from steersman._session.continuation import CONTINUE
@@ -114,6 +115,11 @@ class PromptQueue:
         """The uuids of prompts that were not sent yet."""
         return [prompt.uuid for prompt in self._queue]
 
+    @property
+    def not_begun(self) -> list[str]:
+        """The uuids of prompts, sent or not, that the CLI has not begun to process."""
+        return [each.uuid for each in (*self.unsettled, *self._queue) if not each.has_begun]
+
     def find(self, uuid: str) -> SentPrompt | None:
         """Return the queued or sent prompt of that uuid, unless it has settled."""
         queued = (prompt for prompt in self._queue if prompt.uuid == uuid)
@@ -183,8 +189,17 @@ class PromptQueue:
         `calls` are those of an earlier CLI that it asks about: no message of this one begins them.
         """
         assert self._link is not None
+        given = [
+            {"tool_use_id": each.tool_use_id, "tool_name": each.tool_name, "input": each.input}
+            for each in calls
+        ]
+        details = _json.loads(self._link.redactor.line(_json.dumps({"calls": given})))
+        entry = self._journal.append(
+            self._journal.clock(), Kind.TAKEN_UP, turns=(prompt.uuid,), details=details
+        )
+        self._journal.wake()
+        self.totals.take_up(entry)
         self._open(prompt)
-        self.totals.resume(prompt.uuid, calls, self._journal.clock())
         self._link.connection.adopt(prompt.uuid)
         prompt.started()
 

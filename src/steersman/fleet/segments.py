@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steersman import _json
+from steersman._background import faults_of
 from steersman._json import JsonDict, JsonObject
 from steersman.errors import LimitReached, SessionInUse, SteersmanError, StoreError, UsageError
 from steersman.fleet.jobs import failed_result
@@ -210,6 +211,11 @@ class StoreSegments:
             await self._store.inbox().fleet.settle(spec.id, cost)
         except StoreError as error:
             log.warning("what the job %s has reserved stays so: %s", spec.id, error)
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """The background tasks of sessions that fail now."""
+        return faults_of({each.id or job: each.faults for job, each in self._sessions.items()})
 
     # The end of the worker
 

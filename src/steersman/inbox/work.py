@@ -51,9 +51,9 @@ class StoredWork:
         """Give the lease up."""
         await self._call(lambda work: work.release(session, token))
 
-    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
-        """Store a turn before its prompt is sent, and return it as it is stored now."""
-        return await self._call(lambda work: work.begin(session, token, turn))
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> None:
+        """Store a turn before its prompt is sent."""
+        await self._call(lambda work: work.begin(session, token, turn))
 
     async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
         """Write that a turn is `parked` or `settled`."""

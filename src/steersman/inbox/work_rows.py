@@ -42,8 +42,8 @@ class WorkRows(Protocol):
         """Give the lease up."""
         ...
 
-    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
-        """Store a turn, and return it as it is stored now. Raises `LeaseLost`."""
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> None:
+        """Store a turn. Raises `LeaseLost`."""
         ...
 
     async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:

@@ -30,6 +30,9 @@ class Kind(Enum):
     """A control line from the CLI."""
     SENT = "sent"
     """A line that was sent to the CLI, with known secrets redacted."""
+    TAKEN_UP = "taken_up"
+    """The CLI goes on by itself with a turn of an earlier session; `details` has the `calls` that
+    it asks about. Nothing was sent."""
     NOISE = "noise"
     """A line on stdout that is not JSON."""
     OVERSIZE = "oversize"

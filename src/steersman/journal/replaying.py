@@ -112,10 +112,8 @@ class _Reader:
                 self._on_message(entry)
             case Kind.PARTIAL if _abandons_text(entry):
                 self._broken.update(entry.turns)
-            case Kind.SENT:
-                for uuid in entry.turns:
-                    self.totals.open(uuid, entry.at)
-                    self._begun.setdefault(uuid, len(self.entries))
+            case Kind.SENT | Kind.TAKEN_UP:
+                self._begin(entry)
             case Kind.SETTLED:
                 for uuid in entry.turns:
                     self._settle(uuid, entry)
@@ -137,6 +135,13 @@ class _Reader:
             snapshot_of(state, totals, session_id=self.session_id),
             totals.agents(state.state, state.started),
         )
+
+    def _begin(self, entry: Entry) -> None:
+        for uuid in entry.turns:
+            self.totals.open(uuid, entry.at)
+            self._begun.setdefault(uuid, len(self.entries))
+        if entry.kind is Kind.TAKEN_UP:
+            self.totals.take_up(entry)
 
     def _on_message(self, entry: Entry) -> None:
         line = _read(entry.line)

@@ -209,6 +209,7 @@ class Policy:
     available: tuple[str, ...] | None
     auto_approve: tuple[str, ...]
     forbid: tuple[str, ...]
+    repeatable: tuple[str, ...]
     otherwise: Literal["cli", "ask", "deny"]
     remember: Literal["session", "keep"] | None
 
@@ -218,20 +219,24 @@ class Policy:
         available: Iterable[str] | None = None,
         auto_approve: Iterable[str] = (),
         forbid: Iterable[str] = (),
+        repeatable: Iterable[str] = (),
         otherwise: Literal["cli", "ask", "deny"] = "cli",
         remember: Literal["session", "keep"] | None = None,
     ) -> None:
         """Make a policy of `allow(...)`, `ask(...)` and `deny(...)`, in order of precedence.
 
         `available`: the built-in tools that exist. `auto_approve`: rules for calls that run without
-        a permission request. `forbid`: rules for calls that never run; they come first. `remember`:
-        what the user allows is not requested again, in this `session` or permanently (`keep`).
+        a permission request. `forbid`: rules for calls that never run; they come first.
+        `repeatable`: rules for calls that may run twice; after a host was lost, one that was
+        allowed before is allowed again without an ask. `remember`: what the user allows is not
+        requested again, in this `session` or permanently (`keep`).
         """
         fields = {
             "rules": _flatten(rules),
             "available": None if available is None else _rule_texts("available", available),
             "auto_approve": _rule_texts("auto_approve", auto_approve),
             "forbid": _rule_texts("forbid", forbid),
+            "repeatable": _rule_texts("repeatable", repeatable),
             "otherwise": otherwise,
             "remember": remember,
         }
@@ -309,6 +314,11 @@ class Policy:
             return replace(found, is_final=_is_final(found.verdict, call))
         return found
 
+    def may_repeat(self, call: ToolCall) -> bool:
+        """Return whether `repeatable` covers the call with certainty."""
+        rules = map(parse_rule, self.repeatable)
+        return any(rule.match(call, "allow") is Match.YES for rule in rules)
+
     def dry_run(self, calls: Iterable[RecordedCall]) -> list[WouldBe]:
         """Return what this policy would have decided about recorded calls, and what would change.
 
@@ -347,7 +357,7 @@ class Policy:
         return None
 
     def _check_lists(self) -> None:
-        for text in (*self.auto_approve, *self.forbid):
+        for text in (*self.auto_approve, *self.forbid, *self.repeatable):
             parse_rule(text)
         for name in self.available or ():
             if parse_rule(name).content is not None or name.startswith("mcp__"):

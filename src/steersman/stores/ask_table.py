@@ -20,7 +20,7 @@ from steersman.stores.databases import AskDatabase, Run
 from steersman.stores.fleet_table import FleetTable
 from steersman.stores.journal_table import JournalTable
 from steersman.stores.plain_text import from_plain, to_plain
-from steersman.stores.work_table import CLOSE, SPEND, WorkTable, is_owner
+from steersman.stores.work_table import CLOSE, SPEND, UNUSED, WorkTable, is_owner
 
 __all__ = ["AskTable"]
 
@@ -70,8 +70,6 @@ NO_OTHER = (
     "(? = '' OR NOT EXISTS (SELECT 1 FROM steersman_conversations c WHERE c.lease_token <> ?"
     " AND c.session = steersman_asks.session AND c.lease_token <> ''))"
 )
-UNUSED = "(state = 'open' OR (state IN ('answered', 'expired') AND used_mark IS NULL))"
-
 _NO_ASK = Ask(id="", session="", payload=CanUseTool(tool_name="", input={}), created=0.0)
 
 
@@ -236,14 +234,19 @@ class AskTable:
 
 
 async def _known(run: Run, ask: Ask) -> list[AskRow]:
-    """Return the rows that may be `ask` again; those with its `tool_use_id` first."""
-    used_for = to_plain(_tool_use_id(ask))
+    """Return the rows that may be `ask` again; those with its `tool_use_id` first.
+
+    An ask of no turn and no call is known by its id: it is stored again if the database has not
+    confirmed that it was stored.
+    """
+    used_for, turn = to_plain(_tool_use_id(ask)), None if ask.turn is None else to_plain(ask.turn)
+    name = to_plain(ask.id) if turn is None and not used_for else None
     found = await run(
         f"{SELECT} session = ? AND digest = ? AND tool = ? AND {UNUSED}"
-        " AND ((tool_use_id IS NOT NULL AND tool_use_id = ?) OR turn = ?)"
+        " AND ((tool_use_id IS NOT NULL AND tool_use_id = ?) OR turn = ? OR ask_id = ?)"
         " ORDER BY CASE WHEN tool_use_id = ? THEN 0 ELSE 1 END, number",
         *(to_plain(ask.session), ask.digest, to_plain(_tool(ask)), used_for),
-        *(None if ask.turn is None else to_plain(ask.turn), used_for),
+        *(turn, name, used_for),
     )
     return [row for row in map(_row, found) if row.state == "open" or row.can_be_used]
 

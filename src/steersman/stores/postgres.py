@@ -233,17 +233,38 @@ class PostgresStore:
         place = place_of(key)
         project, session, subpath = _names(place)
 
+        is_in_doubt = False
+
         async def remove(connection: Connection) -> None:
+            nonlocal is_in_doubt
             await self._prepare(connection)
-            async with connection.transaction():
+            # Not the driver's own block, whose error does not tell whether the commit was sent.
+            await connection.execute("BEGIN")
+            try:
                 await _lock(connection, place)
                 await connection.execute(
                     "DELETE FROM steersman_sessions WHERE project_key = %s AND session_id = %s"
                     " AND (%s = '' OR subpath = %s)",
                     (project, session, subpath, subpath),
                 )
+            except BaseException:
+                if not connection.closed:
+                    await connection.execute("ROLLBACK")
+                raise
+            is_in_doubt = True
+            await connection.execute("COMMIT")
+            is_in_doubt = False
 
-        await self._connections.run(remove)
+        try:
+            await self._connections.run(remove)
+        except StoreError:
+            if not is_in_doubt:
+                raise
+            raise StoreError(
+                f"{self._connections.name} was lost during a commit, and it is not known whether"
+                " the session was deleted",
+                hint="delete it again: what is not there stays so",
+            ) from None
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         project, session, _ = _names(session_of(key))

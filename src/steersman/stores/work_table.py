@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from steersman import _json
-from steersman.errors import LeaseLost, SessionInUse, StoreError
+from steersman.errors import LeaseLost, SessionInUse, StoreError, UsageError
 from steersman.inbox.work_rows import Ready
+from steersman.permissions.json_form import ask_from_json
 from steersman.ports import Conversation, StoredTurn
 from steersman.stores.databases import AskDatabase, Run
 from steersman.stores.plain_text import from_plain, to_plain
 
-__all__ = ["CLOSE", "SPEND", "WorkTable", "is_owner"]
+__all__ = ["CLOSE", "SPEND", "UNUSED", "WorkTable", "is_owner"]
 
 VERSION = 1
 """The version of the rows that this release writes; it leaves later ones alone."""
@@ -80,8 +81,12 @@ SPEND = (
 )
 """Uses the answers of the asks that the rest of the statement names."""
 
-OF_SUBAGENT = '%"agent_id":"%'
-"""In the JSON of an ask; within a text of the model, the quotes are escaped."""
+UNUSED = "(state = 'open' OR (state IN ('answered', 'expired') AND used_mark IS NULL))"
+"""The asks that wait, or whose answer is unused."""
+LEFT = (
+    "SELECT number, ask FROM steersman_asks"  # noqa: S608 - ours
+    f" WHERE session = ? AND turn = ? AND version <= 1 AND {UNUSED}"
+)
 
 # The asks `a` of a conversation `c` are those of its unsettled turns `t`; those of no turn count if
 # they are not older than the turn. An answer that was there when the last owner took the
@@ -169,16 +174,16 @@ class WorkTable:
 
         await self._database.write(work, is_vital=False)
 
-    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
-        """Store a turn, and return it as it is stored now. Raises `LeaseLost`."""
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> None:
+        """Store a turn. Raises `LeaseLost`."""
         place, uuid = to_plain(session), to_plain(turn.uuid)
         name = None if turn.key is None else to_plain(turn.key)
         prompt = _json.dumps({"content": turn.content, "fields": dict(turn.fields)}).decode()
 
-        async def work(run: Run) -> StoredTurn | None:
+        async def work(run: Run) -> bool:
             change = await self._database.next_change(run)
             if not await is_owner(run, session, token):
-                return None
+                return False
             await run(
                 ADD_TURN,
                 *(place, uuid, name, prompt, turn.when, VERSION, change, change),
@@ -190,12 +195,10 @@ class WorkTable:
                 " WHERE session = ?",
                 *(1 if found[-1] == change else 0, place),
             )
-            return _turn(found)
+            return True
 
-        stored = await self._database.write(work, is_vital=True)
-        if stored is None:
+        if not await self._database.write(work, is_vital=True):
             raise LeaseLost(session, "it was not renewed in time, or another process has it")
-        return stored
 
     async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
         """Write that a turn is `parked` or `settled`.
@@ -261,11 +264,19 @@ async def is_owner(run: Run, session: str, token: str) -> bool:
 
 
 async def _close_asks(run: Run, session: str, turn: str, outcome: str, change: int) -> None:
-    ours, values = "AND session = ? AND turn = ?", [session, turn]
-    if outcome == "completed":
-        ours, values = f"{ours} AND ask NOT LIKE ?", [*values, OF_SUBAGENT]
-    await run(f"{CLOSE} {ours}", f"the turn was {outcome}", change, change, *values)
-    await run(f"{SPEND} {ours}", "", change, *values)
+    for number, text in await run(LEFT, session, turn):
+        if outcome == "completed" and _is_of_subagent(text):
+            continue
+        await run(f"{CLOSE} AND number = ?", f"the turn was {outcome}", change, change, number)
+        await run(f"{SPEND} AND number = ?", "", change, number)
+
+
+def _is_of_subagent(ask: str) -> bool:
+    try:
+        return bool(getattr(ask_from_json(ask).payload, "agent_id", None))
+    except UsageError:
+        # Damaged, or of a later release: nobody could answer it.
+        return False
 
 
 def _turn(found: Sequence[Any]) -> StoredTurn:

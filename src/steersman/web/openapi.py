@@ -185,7 +185,10 @@ _SCHEMAS: dict[str, JsonDict] = {
         last_activity=_TIME,
         model=_OPTIONAL_TEXT,
         permission_mode=_OPTIONAL_TEXT,
-        queued={"type": "array", "items": _object(turn=_TEXT, text=_TEXT, when=_WHEN, by=_TEXT)},
+        queued={
+            "type": "array",
+            "items": _object(turn=_TEXT, text=_TEXT, when=_WHEN, by=_TEXT, state=_TEXT),
+        },
     ),
     "Record": _object(
         session=_TEXT,
