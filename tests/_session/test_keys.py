@@ -52,6 +52,8 @@ class Remembering(FramePeer):
         for frame in self.received[before:]:
             if frame.get("request", {}).get("subtype") == "initialize":
                 self.say(answer_to(frame, self.handshake))
+            elif frame.get("request", {}).get("subtype") == "get_usage":
+                self.say(answer_to(frame, {"session": {"total_cost_usd": 0.0}}))
             elif frame["type"] == "user":
                 self._prompted(frame["uuid"])
 

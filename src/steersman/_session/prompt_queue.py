@@ -457,11 +457,7 @@ class PromptQueue:
         has_result: bool,
     ) -> TurnResult:
         text = self._streamed(prompt) if prompt.is_broken or not has_result else None
-        found = ""
-        may_be_stored = outcome == "completed" or prompt.may_be_processed
-        if text == "" and may_be_stored and prompt.expects_answer:
-            lines = self._transcript()
-            text = found = answer_to(lines, *_uuids_of(prompt, lines))
+        found = self._stored_text(prompt, outcome) if text == "" else ""
         self._was_stopped = outcome == "interrupted"
         if not has_result and (self._link is None or self._link.is_closing):
             self._count_unreported()
@@ -473,34 +469,24 @@ class PromptQueue:
             outcome,
             has_result=has_result,
             cause=cause,
-            text=text,
+            text=found or text,
             waits_for=prompt.waits_for if outcome == "parked" else (),
         )
-        reported = result.cause
-        details: JsonDict = {
-            "outcome": outcome,
-            "has_result": has_result,
-            "cause": "" if reported is None else reported.code,
-            "reason": "" if reported is None else reported.what,
-        }
-        if found:
-            details["text"] = found
-        if result.model_usage:
-            details["cost_usd"] = result.cost_usd
-            details["model_usage"] = {
-                model: {name: each for name, each in msgspec.to_builtins(usage).items() if each}
-                for model, usage in result.model_usage.items()
-            }
-        if result.unreported:
-            details["unreported"] = result.unreported.to_details()
-        if result.waits_for:
-            details["waits_for"] = list(result.waits_for)
+        details = _settled_details(result, found, has_result=has_result)
         self._journal.append(at, Kind.SETTLED, turns=(prompt.uuid,), details=details)
         self._journal.wake()
         self._on_settled(prompt.uuid, outcome)
         prompt.settle(result, delivery)
         self.last_result = result
         return result
+
+    def _stored_text(self, prompt: SentPrompt, outcome: Outcome) -> str:
+        """Return the answer in the CLI's own file to a prompt of which nothing was streamed."""
+        may_be_stored = outcome == "completed" or prompt.may_be_processed
+        if not (may_be_stored and prompt.expects_answer):
+            return ""
+        lines = self._transcript()
+        return answer_to(lines, *_uuids_of(prompt, lines))
 
     def _count_unreported(self) -> None:
         """Count the tokens of messages that the CLI has sent since its last result."""
@@ -541,6 +527,30 @@ def continuations(uuid: str) -> Iterator[str]:
     """Yield the uuids under which the prompt is continued: the same ones in every process."""
     for number in itertools.count(1):
         yield uuid_of(uuid, f"continuation {number}")
+
+
+def _settled_details(result: TurnResult, found: str, *, has_result: bool) -> JsonDict:
+    """Return the details of a `settled` entry. `found` is what was read in the CLI's own file."""
+    reported = result.cause
+    details: JsonDict = {
+        "outcome": result.outcome,
+        "has_result": has_result,
+        "cause": "" if reported is None else reported.code,
+        "reason": "" if reported is None else reported.what,
+    }
+    if found:
+        details["text"] = found
+    if result.model_usage:
+        details["cost_usd"] = result.cost_usd
+        details["model_usage"] = {
+            model: {name: each for name, each in msgspec.to_builtins(usage).items() if each}
+            for model, usage in result.model_usage.items()
+        }
+    if result.unreported:
+        details["unreported"] = result.unreported.to_details()
+    if result.waits_for:
+        details["waits_for"] = list(result.waits_for)
+    return details
 
 
 def _uuids_of(prompt: SentPrompt, lines: Sequence[bytes]) -> list[str]:

@@ -7,6 +7,7 @@ Pure: a session applies the verdict.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self, TypedDict, cast
@@ -383,17 +384,18 @@ def settings_rules(policy: Policy) -> tuple[list[str], list[str]]:
     guards: list[Rule] = []
     overruling: list[Rule] = []
     for each in policy.rules:
-        if each.behavior == "deny" and each.is_plain and _may_pass_on(each.rule, overruling):
+        is_plain = each.is_plain and not _is_read_otherwise(each.rule)
+        if each.behavior == "deny" and is_plain and _may_pass_on(each.rule, overruling):
             denials.append(each.rule)
             continue
         if each.behavior != "deny":
             overruling.append(each.rule)
         if each.behavior != "allow":
             guards.append(each.rule)
-        elif each.is_plain and not _meets(each.rule, guards):
+        elif is_plain and not _meets(each.rule, guards):
             approvals.append(each.rule)
     listed = [parse_rule(text) for text in policy.auto_approve]
-    approvals += [rule for rule in listed if not _meets(rule, guards)]
+    approvals += [rule for rule in listed if not (_is_read_otherwise(rule) or _meets(rule, guards))]
     if policy.otherwise != "cli":
         # The policy's hook then decides about every call.
         approvals = []
@@ -428,6 +430,12 @@ def compare(recorded: RecordedCall, found: Explanation) -> WouldBe:
         "cli": False,
     }[found.verdict]
     return WouldBe(recorded, found.verdict, found.rule, changes)
+
+
+def _is_read_otherwise(rule: Rule) -> bool:
+    """Return whether the CLI reads a rule in another way: to it, `[!a]` is `!` or `a`."""
+    is_path = rule.tool in ("Edit", "Read")
+    return is_path and re.search(r"\[[!^]", rule.content or "") is not None
 
 
 def _meets(rule: Rule, others: Iterable[Rule]) -> bool:
