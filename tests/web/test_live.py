@@ -11,8 +11,10 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from steersman.testing.script import call
+from steersman import Agent
+from steersman.testing.script import Script, call
 from steersman.testing.script import say as speak
+from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.web import Bridge, WebLimits
 from tests.inbox.places import Session, an_ask
 from tests.web.staging import (
@@ -402,3 +404,18 @@ async def test_a_large_body_of_no_length_is_refused_as_it_comes(tmp_path: Path) 
 
     assert answer.status_code == 413
     assert alive.status_code == 200
+
+
+async def test_an_ask_that_ends_with_its_session_shows_no_secret(tmp_path: Path) -> None:
+    secret = "verysecretvalue123"
+    place = ScriptedCLI(Script(call("Bash", command=f"push --with {secret}")))
+    agent = Agent(transport=place, revive=False, env={"MY_API_TOKEN": secret})
+    async with serving(Bridge(agent, journals=tmp_path)) as served, served.live() as ws:
+        await done(ws, "b", "begin", text="push")
+        opened = await frame_where(ws, lambda frame: frame.get("what") == "opened")
+        place.exit()
+        closed = await frame_where(ws, lambda frame: frame.get("what") == "closed")
+
+    assert "push --with" in json.dumps(opened)
+    assert closed["ask"]["id"] == opened["ask"]["id"]
+    assert secret not in json.dumps([opened, closed])
