@@ -121,12 +121,32 @@ WAYS: dict[str, Callable[[steersman.sync.Agent], object]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_of_synchronous_code_takes_a_session_that_is_ready(way: str) -> None:
     place = ScriptedCLI()
-    agent = steersman.sync.Agent(transport=place)
+    agent = steersman.sync.Agent(transport=place, model="model-a")
     agent.prewarm()
 
     WAYS[way](agent)
 
-    assert (len(place.launches), place.running) == (1, 0)
+    (launch,) = place.launches
+    assert "--model=model-a" in launch.argv
+    assert place.running == 0
+
+
+@pytest.mark.parametrize("way", ["session", "run"])
+def test_synchronous_code_takes_none_that_is_ready_for_another_transport_or_option(
+    way: str,
+) -> None:
+    ready, other = ScriptedCLI(), ScriptedCLI()
+    agent = steersman.sync.Agent(transport=ready)
+    agent.prewarm()
+
+    for words in ({"transport": other}, {"model": "model-b"}):
+        if way == "run":
+            agent.run("hello", **words)
+        else:
+            agent.session(**words).start().close()
+
+    assert (len(other.launches), len(ready.launches), ready.running) == (1, 2, 1)
+    agent.prewarm(0)
 
 
 def test_a_hook_that_comes_after_the_start_ahead_guards_the_next_session() -> None:

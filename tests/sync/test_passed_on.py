@@ -33,7 +33,6 @@ OTHERWISE = {
 """Methods that do more than to pass on; they have tests of their own."""
 
 
-
 async def completed() -> object:
     return RESULT
 
@@ -108,7 +107,7 @@ def passed_on() -> Iterator[tuple[type, type, str]]:
 @pytest.mark.parametrize("is_full", [True, False], ids=["all is given", "only what must be"])
 @pytest.mark.parametrize(("mine", "other", "name"), list(passed_on()))
 def test_a_method_passes_on_what_it_is_given_and_returns_the_answer(
-    mine: type, other: type, name: str, is_full: bool
+    mine: type, other: type, name: str, *, is_full: bool
 ) -> None:
     played = PlayedInbox(other) if other is AsyncInbox else Played(other)
     thing = wrapped(mine, played)
@@ -160,7 +159,7 @@ def test_run_sends_its_prompt_as_it_is_given_and_returns_the_result() -> None:
 
 @pytest.mark.parametrize("also_queued", [True, False])
 def test_a_turn_is_interrupted_and_withdrawn_by_itself_and_through_its_session(
-    also_queued: bool,
+    *, also_queued: bool
 ) -> None:
     played, turn = Played(steersman.agent.Session), Played(steersman.agent.Turn)
     session = Session(as_given(played))

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ from steersman.errors import (
 )
 from steersman.hooks import Hooks, PreToolUse, Reply, deny, official
 from steersman.journal import Entry, Phase
-from steersman.sync import Agent, Inbox, Session, Turn, query, run, run_result
+from steersman.stores import SqliteStore
+from steersman.sync import Agent, Inbox, Query, Session, Turn, query, run, run_result
 from steersman.testing.script import Script, Step, call, fail, say
 from steersman.testing.scripted.cli import Faults, ScriptedCLI
 from tests.sync.interrupting import interrupt_main, interrupted
@@ -139,8 +141,10 @@ def test_open_starts_a_conversation_or_says_that_there_is_none() -> None:
         assert session.id is not None
 
     gone = Faults(exit_at="first byte", stderr="No conversation found with session ID: x")
+    place = ScriptedCLI(faults=gone)
     with pytest.raises(ResumeNotFound):
-        Agent(transport=ScriptedCLI(faults=gone)).open("no such key", missing="fail")
+        Agent(transport=place).open("no such key", missing="fail")
+    assert len(place.launches) == 1
 
 
 def test_an_error_while_starting_is_raised_as_it_is() -> None:
@@ -260,10 +264,10 @@ CALLS: dict[str, Callable[..., object]] = {
     "session": lambda agent, **words: use(agent.session(**words)),
     "start": lambda agent, **words: begin(agent.start("hello", **words)),
     "open": lambda agent, **words: use(agent.open("a key", **words)),
-    "query": lambda agent, **words: list(agent.query("hello", **words)),
-    "run": lambda agent, **words: agent.run("hello", **words),
-    "run with output": lambda agent, **words: agent.run("hello", output=Point, **words),
-    "run_result": lambda agent, **words: agent.run_result("hello", output=Point, **words),
+    "query": lambda agent, **words: len(list(agent.query("hello", **words))),
+    "run": lambda agent, **words: agent.run("hello", **words).text,
+    "run with output": lambda agent, **words: agent.run("hello", output=Point, **words).x,
+    "run_result": lambda agent, **words: agent.run_result("hello", output=Point, **words).output,
 }
 
 
@@ -277,12 +281,12 @@ def test_a_call_has_the_options_and_the_transport_of_its_agent_or_its_own(way: s
     ours, other = place_for(way), place_for(way)
     agent = Agent(Options(model="model-a"), transport=ours, agent="agent-a")
 
-    CALLS[way](agent)
+    found = CALLS[way](agent)
     (launch,) = ours.launches
     assert {"--model=model-a", "--agent=agent-a"} <= set(launch.argv)
     assert "hello" in str(ours.asked[0].body)
 
-    CALLS[way](agent, transport=other, model="model-b")
+    assert CALLS[way](agent, transport=other, model="model-b") == found
     (launch,) = other.launches
     assert {"--model=model-b", "--agent=agent-a"} <= set(launch.argv)
     assert "hello" in str(other.asked[0].body)
@@ -470,6 +474,24 @@ def test_a_hook_that_is_marked_as_official_gets_the_official_arguments() -> None
     assert (given["tool_name"], given["tool_use_id"]) == ("Bash", tool_use_id)
 
 
+def test_an_inbox_in_memory_denies_what_waits_too_long() -> None:
+    inbox = Inbox(expires_after=0.01)
+    agent = agent_for(call("Bash", command="touch new"), say("Done."), inbox=inbox)
+
+    result = agent.run("go")
+
+    assert result.tool_calls[0].is_error
+
+
+@pytest.mark.parametrize("given_to", ["agent", "session"])
+def test_an_inbox_in_a_store_keeps_the_turns_of_its_sessions(tmp_path: Path, given_to: str) -> None:
+    words: dict[str, Any] = {"inbox": Inbox(SqliteStore(tmp_path / "asks.db").inbox())}
+    agent = agent_for(**(words if given_to == "agent" else {}))
+
+    with agent.session(**(words if given_to == "session" else {})) as session:
+        assert session.take_up() == []
+
+
 def test_an_inbox_is_watched_and_answered() -> None:
     inbox = Inbox()
     agent = agent_for(call("Bash", command="touch new"), say("Done."), inbox=inbox)
@@ -570,6 +592,34 @@ def test_a_session_that_is_no_longer_referenced_is_closed() -> None:
     waiting = Session(inner)
     waiting.close()
     assert waiting.phase is Phase.COMPLETED
+
+
+KEPT: dict[str, Callable[[Agent], object]] = {
+    "session": lambda agent: agent.session().start(),
+    "open": lambda agent: agent.open("a key"),
+    "query": lambda agent: begun(agent.query("hello")),
+}
+
+
+def begun(messages: Query) -> Query:
+    next(messages)
+    return messages
+
+
+@pytest.mark.filterwarnings("ignore:unclosed Query:ResourceWarning")
+@pytest.mark.parametrize("way", KEPT)
+def test_whatever_has_started_a_cli_closes_it_when_nothing_refers_to_it(way: str) -> None:
+    place = ScriptedCLI()
+    thing = KEPT[way](Agent(transport=place))
+    assert place.running == 1
+
+    del thing
+    gc.collect()
+
+    deadline = time.monotonic() + LIMIT
+    while place.running and time.monotonic() < deadline:
+        asyncio_tasks()
+    assert place.running == 0
 
 
 def steersman_session_of(session: Session) -> steersman.Session:

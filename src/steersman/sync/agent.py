@@ -48,7 +48,7 @@ class Agent:
         self.options = self._agent.options
         self._ahead: AsyncAgent | None = None
         """Starts sessions ahead, with callbacks that run in threads."""
-        self._hooks_ahead = Hooks()
+        self._hooks_ahead: Hooks | None = None
         """The hooks that those sessions have."""
         self._given = (transport, clock)
 
@@ -139,7 +139,7 @@ class Agent:
         if not isinstance(prompt, Iterator):
             prompt_content(prompt)
         session = self._session(transport, overrides)
-        return Query(Session(session, closes=True), session, prompt)
+        return Query(Session(session), session, prompt)
 
     @overload
     def run(

@@ -53,8 +53,8 @@ def in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
     @functools.wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> object:
-        outcome = await run_in_thread(functools.partial(function, *args, **kwargs))
+    async def call(*args: Any) -> object:
+        outcome = await run_in_thread(function, *args)
         return await outcome if inspect.isawaitable(outcome) else outcome
 
     return call
