@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from steersman import Allow, Deny
+from steersman.errors import UsageError
 from steersman.journal.files import Record
 from steersman.testing.script import call, say
 from steersman.web import Bridge, Client, Outcome, WebError
@@ -61,6 +63,12 @@ async def test_a_client_that_is_refused_says_why(tmp_path: Path) -> None:
             await client.sessions()
         with pytest.raises(WebError, match="not_logged_in"):
             await anext(client.follow("00000000-0000-4000-8000-000000000000"))
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "ws://127.0.0.1:8080", "", "http://", 7])
+def test_the_address_of_a_bridge_is_one_of_http(url: Any) -> None:
+    with pytest.raises(UsageError, match="url"):
+        Client(url)
 
 
 async def test_a_client_does_not_follow_from_the_future(tmp_path: Path) -> None:

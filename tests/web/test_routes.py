@@ -179,6 +179,34 @@ async def test_the_first_answer_counts_and_the_second_learns_who_was_first(tmp_p
     assert none.status_code == 404
 
 
+async def test_a_bad_answer_among_many_stops_no_other_and_hides_no_outcome(tmp_path: Path) -> None:
+    agent = scripted_agent(call("Bash", command="git push"), say("done"))
+    bridge = Bridge(agent, journals=tmp_path)
+    async with calling(bridge) as client:
+        session = (await client.post("/sessions", json={"text": "go"})).json()["session"]["id"]
+        ask = await opened_ask(bridge)
+        yes = {"id": ask, "session": session, "answer": {"behavior": "allow"}}
+        bad: list[dict[str, Any]] = [
+            {"id": 7},
+            {},
+            {"id": ask, "answer": 7},
+            {"id": "none", "answer": {}},
+        ]
+        found = await client.post("/asks", json={"answers": [*bad, yes, {"id": 8}]})
+
+    outcomes = found.json()["outcomes"]
+    assert found.status_code == 200
+    assert outcomes[4] == {"id": ask, "session": session, "how": "answered", "by": "you"}
+    refused = [(each.get("id"), each["error"]["code"]) for each in (*outcomes[:4], outcomes[5])]
+    assert refused == [
+        (None, "bad_request"),
+        (None, "bad_request"),
+        (ask, "bad_request"),
+        ("none", "ask_not_found"),
+        (None, "bad_request"),
+    ]
+
+
 async def test_an_answer_to_another_ask_than_was_shown_is_refused(tmp_path: Path) -> None:
     bridge = Bridge(
         scripted_agent(call("Bash", command="git push"), say("done")), journals=tmp_path
