@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -173,7 +174,7 @@ async def test_a_stream_tells_what_is_lost_before_what_follows(tmp_path: Path) -
     feed.write([entry(1), entry(2)])
     feed.write([entry(5)])
     stored(feed.path, [entry(2)])
-    events = EventStream(feed, 0, is_raw=True).events()
+    events: Any = EventStream(feed, 0, is_raw=True).events()
 
     found = [await anext(events) for _ in range(4)]
     await events.aclose()

@@ -431,7 +431,27 @@ async def test_sessions_beyond_the_limit_are_refused(tmp_path: Path) -> None:
         second = await client.post("/sessions", json={"text": "two"})
 
     assert first.status_code == 201
-    assert (second.status_code, second.json()["error"]["code"]) == (429, "too_many_sessions")
+    assert (second.status_code, second.json()["error"]) == (
+        429,
+        {
+            "code": "too_many_sessions",
+            "message": "1 sessions are open; wait until one is idle, or stop one",
+        },
+    )
+
+
+async def test_a_bridge_that_has_ended_lets_nobody_in(tmp_path: Path) -> None:
+    bridge = Bridge(scripted_agent(), journals=tmp_path)
+    async with calling(bridge) as client:
+        await client.get("/me")
+        await bridge.aclose()
+        await bridge.aclose()
+        found = await client.get("/me")
+
+    assert (found.status_code, found.json()["error"]) == (
+        503,
+        {"code": "closing", "message": "the server ends"},
+    )
 
 
 BAD = [
