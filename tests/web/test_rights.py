@@ -138,3 +138,25 @@ async def test_an_ask_of_a_session_that_the_bridge_does_not_have_ends_no_connect
     assert hello["type"] == "hello"
     assert opened["ask"]["session"] == FOREIGN
     assert begun["answer"]["session"]["agent"] == "default"
+
+
+async def test_a_key_gives_no_session_back_to_whoever_has_lost_it(tmp_path: Path) -> None:
+    lost: set[str] = set()
+
+    async def who(_connection: HTTPConnection) -> Viewer:
+        return Viewer("bob", lambda act, session: act not in lost or not session)
+
+    bridge = Bridge(scripted_agent(), journals=tmp_path, authenticate=who)
+    async with serving(bridge, token="") as served:
+        origin = {"Origin": served.url}
+        async with httpx.AsyncClient(base_url=served.url, headers=origin) as http:
+            await http.post("/sessions", json={"key": "k"})
+            lost.add("steer")
+            steering = await http.post("/sessions", json={"key": "k", "text": "more"})
+            looking = await http.post("/sessions", json={"key": "k"})
+            lost.add("see")
+            hidden = await http.post("/sessions", json={"key": "k"})
+
+    assert (steering.status_code, steering.json()["error"]["code"]) == (403, "not_allowed")
+    assert looking.status_code == 200
+    assert (hidden.status_code, hidden.json()["error"]["code"]) == (404, "session_not_found")

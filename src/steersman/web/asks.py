@@ -22,8 +22,8 @@ AnyInbox: TypeAlias = Inbox | StoredInbox
 RETRY = 1.0
 """Seconds until an inbox whose changes have ended is watched again."""
 
-Redact: TypeAlias = Callable[[str, bytes], bytes]
-"""Removes known secrets from a line of a session, given its id."""
+Redact: TypeAlias = Callable[[str, bytes], bytes | None]
+"""Removes known secrets from a line of a session, given its id; None if they are not known."""
 
 
 class OpenAsks:
@@ -58,8 +58,8 @@ class OpenAsks:
 
     def json(self, ask: Ask) -> JsonDict:
         """Return an ask as viewers get it."""
-        clean = self._redact(ask.session, ask_to_json(ask))
-        found: JsonDict = _json.loads(clean)
+        line = ask_to_json(ask)
+        found: JsonDict = _json.loads(self._redact(ask.session, line) or line)
         return {**found, "digest": ask.digest}
 
     async def watch(self) -> None:
@@ -85,6 +85,9 @@ class OpenAsks:
             ids.discard(ask.id)
             if not ids:
                 del self._open[ask.session]
+            if self._redact(ask.session, b"{}") is None:
+                # The session knew the secrets, and has ended.
+                frame["ask"]["payload"] = {}
             if change.outcome is not None:
                 frame["by"] = change.outcome.by
         self._notify(frame, ask.session)

@@ -361,9 +361,12 @@ class Bridge:
             connection.notify_ask(line, session, frame["ask"]["id"])
         self._changed(session)
 
-    def _redacted(self, session: str, line: bytes) -> bytes:
+    def _redacted(self, session: str, line: bytes) -> bytes | None:
         found = self.session(session)
-        return line if found is None else found.redacted(line)
+        if found is not None:
+            return found.redacted(line)
+        # A store has asks without known secrets.
+        return line if isinstance(self.inbox, StoredInbox) else None
 
 
 class _Answered:
