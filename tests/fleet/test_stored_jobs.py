@@ -34,12 +34,12 @@ def cli(*steps: Any, **more: Any) -> ScriptedCLI:
 
 @asynccontextmanager
 async def a_worker(
-    folder: Path, agents: ScriptedCLI | dict[str, Agent], **more: Any
+    url: str, agents: ScriptedCLI | dict[str, Agent], **more: Any
 ) -> AsyncGenerator[Worker]:
-    """A worker that takes jobs of `fleet.db`, drained at the end."""
+    """A worker that takes jobs of a store, drained at the end."""
     if isinstance(agents, ScriptedCLI):
         agents = {"default": Agent(transport=agents)}
-    place = place_at(url_of(folder), create=True)
+    place = place_at(url, create=True)
     given = {"lease": 20.0, "park_after": 0.05, "governor": PLENTY, "rhythm": QUICK, **more}
     worker = Worker(place, agents, drain_timeout=0.0, **given)
     running = asyncio.Task(worker.run())
@@ -63,16 +63,18 @@ async def in_state(client: FleetClient, job: Job, state: JobState, why: str = ""
     while True:
         seen = await client.job(job.id)
         assert seen is not None
+        assert seen.state != "settled"
         if seen.state == state and seen.why.startswith(why):
             return seen.why
         await asyncio.sleep(0.01)
 
 
 async def test_a_job_is_run_by_a_worker_and_read_by_every_program(tmp_path: Path) -> None:
+    url = url_of(tmp_path)
     place = cli(say("half", chunks=2) + stall() + say(" whole"))
-    async with a_worker(tmp_path, place), FleetClient(url_of(tmp_path)) as client:
+    async with a_worker(url, place), FleetClient(url) as client:
         job = await client.send("a", "tell", key="k")
-        reading = asyncio.Task(anext(aiter(job.text())))
+        reading = asyncio.ensure_future(anext(aiter(job.text())))
         await in_state(client, job, "running")
         status = await client.status()
         (row,) = await client.jobs(conversation="a")
@@ -82,7 +84,7 @@ async def test_a_job_is_run_by_a_worker_and_read_by_every_program(tmp_path: Path
         entries = [each async for each in job.entries()]
         later = [each.seq async for each in job.entries(after=2)]
         await job
-        async with FleetClient(url_of(tmp_path)) as other:
+        async with FleetClient(url) as other:
             seen = await other.job(job.id)
             assert seen is not None
             again = await seen
@@ -105,7 +107,7 @@ async def test_a_job_is_run_by_a_worker_and_read_by_every_program(tmp_path: Path
 
 async def test_a_journal_of_a_job_has_whole_messages_and_only_its_own_turn(tmp_path: Path) -> None:
     place = cli(when("first", say("One.", chunks=3)), when("second", say("Two.", chunks=3)))
-    async with a_worker(tmp_path, place), FleetClient(url_of(tmp_path)) as client:
+    async with a_worker(url_of(tmp_path), place), FleetClient(url_of(tmp_path)) as client:
         jobs = [await client.send("a", each) for each in ("first", "second")]
         texts = [[chunk async for chunk in each.text()] for each in jobs]
 
@@ -116,7 +118,7 @@ async def test_a_key_is_one_job_for_all_programs_and_another_prompt_with_it_is_r
     tmp_path: Path,
 ) -> None:
     place = cli()
-    async with a_worker(tmp_path, place), FleetClient(url_of(tmp_path)) as client:
+    async with a_worker(url_of(tmp_path), place), FleetClient(url_of(tmp_path)) as client:
         async with FleetClient(url_of(tmp_path)) as other:
             sent = [client.send("a", "pay", key="7"), other.send("a", "pay", key="7")]
             jobs = await asyncio.gather(*sent)
@@ -138,7 +140,7 @@ async def test_a_parked_job_says_how_many_answers_it_waits_for_and_goes_on_with_
     reads = [call("WebFetch", url=f"https://{each}", id_=f"toolu_{each}") for each in "abc"]
     place = cli(when("one", reads[0]), when("two", calls(*reads[1:])))
     async with (
-        a_worker(tmp_path, place),
+        a_worker(url_of(tmp_path), place),
         FleetClient(url_of(tmp_path)) as client,
         SqliteStore(tmp_path / "fleet.db") as store,
     ):
@@ -147,7 +149,7 @@ async def test_a_parked_job_says_how_many_answers_it_waits_for_and_goes_on_with_
         status = await client.status()
         running = place.running
         asks = await store.inbox().list()
-        (ask,) = [each for each in asks if each.payload.tool_use_id == "toolu_a"]
+        (ask,) = [each for each in asks if "toolu_a" in str(each.payload)]
         await store.inbox().answer(ask, Allow(), by="ann")
         result = await one
 
@@ -161,7 +163,7 @@ async def test_a_job_is_withdrawn_before_it_begins_and_interrupted_while_it_runs
     tmp_path: Path,
 ) -> None:
     place = cli(say("half") + stall(), when("after", say("Next.")))
-    async with a_worker(tmp_path, place, slots=1), FleetClient(url_of(tmp_path)) as client:
+    async with a_worker(url_of(tmp_path), place, slots=1), FleetClient(url_of(tmp_path)) as client:
         await client.budget("team", usd=5.0, per="ever")
         caps = Limits(turn=Caps(usd=2.0))
         runs = await client.send("a", "begin", budget="team", limits=caps)
@@ -187,7 +189,7 @@ async def test_a_job_is_withdrawn_before_it_begins_and_interrupted_while_it_runs
 
 async def test_a_parked_job_that_is_cancelled_gives_its_money_back(tmp_path: Path) -> None:
     place = cli(call("Write", file_path="a", content="x"))
-    async with a_worker(tmp_path, place), FleetClient(url_of(tmp_path)) as client:
+    async with a_worker(url_of(tmp_path), place), FleetClient(url_of(tmp_path)) as client:
         await client.budget("team", usd=5.0, per="ever")
         job = await client.send("a", "pay", budget="team", limits=Limits(turn=Caps(usd=2.0)))
         await in_state(client, job, "parked")
@@ -207,7 +209,7 @@ async def test_money_that_is_reserved_holds_a_job_and_money_that_is_spent_ends_i
     place = cli(
         when("first", say("One.").using(costs) + stall()), when("second", say("Two.").using(costs))
     )
-    async with a_worker(tmp_path, place), FleetClient(url_of(tmp_path)) as client:
+    async with a_worker(url_of(tmp_path), place), FleetClient(url_of(tmp_path)) as client:
         with pytest.raises(UsageError, match="a budget of this store") as refused:
             await client.send("a", "first", budget="team")
         await client.budget("team", usd=1.0, per="ever")
@@ -227,7 +229,8 @@ async def test_money_that_is_reserved_holds_a_job_and_money_that_is_spent_ends_i
     assert words == "budget 'team': other turns have reserved what is left"
     assert results[0].is_success
     assert results[0].cost_usd > 0.1
-    assert (budget.spent, budget.reserved) == (pytest.approx(results[0].cost_usd), 0.0)
+    assert budget.spent == pytest.approx(results[0].cost_usd)
+    assert budget.reserved == 0.0
     for each in (results[1], third):
         assert (each.outcome, type(each.cause)) == ("failed", LimitReached)
         assert str(each.cause).startswith("the budget 'team' has reached its limit of 1 usd: ")
@@ -237,14 +240,14 @@ async def test_money_that_is_reserved_holds_a_job_and_money_that_is_spent_ends_i
 
 async def test_a_job_of_an_agent_that_no_worker_has_waits_for_one(tmp_path: Path) -> None:
     place = cli()
-    async with a_worker(tmp_path, place), FleetClient(url_of(tmp_path)) as client:
+    async with a_worker(url_of(tmp_path), place), FleetClient(url_of(tmp_path)) as client:
         with pytest.raises(UsageError, match="an agent of a worker: default"):
             await client.send("a", "hello", agent="payer")
     async with FleetClient(url_of(tmp_path)) as client:
         job = await client.send("a", "hello", agent="payer")
-        async with a_worker(tmp_path, place):
+        async with a_worker(url_of(tmp_path), place):
             words = await in_state(client, job, "held")
-        async with a_worker(tmp_path, {"payer": Agent(transport=place)}):
+        async with a_worker(url_of(tmp_path), {"payer": Agent(transport=place)}):
             result = await job
 
     assert words == "no worker that has tried it has the agent 'payer'"
@@ -256,7 +259,7 @@ async def test_a_worker_that_is_drained_parks_what_runs_and_another_one_continue
 ) -> None:
     place = cli(say("half") + stall(), say("Whole."))
     async with FleetClient(await prepared(tmp_path)) as client:
-        async with a_worker(tmp_path, place) as worker:
+        async with a_worker(url_of(tmp_path), place) as worker:
             job = await client.send("a", "tell", key="k")
             await place.wait_for_stall()
             asked = [await client.drain("nobody"), await client.drain(worker.name)]
@@ -265,7 +268,7 @@ async def test_a_worker_that_is_drained_parks_what_runs_and_another_one_continue
                     await asyncio.sleep(0.01)
         (row,) = await client.jobs()
         left = place.running
-        async with a_worker(tmp_path, place):
+        async with a_worker(url_of(tmp_path), place):
             result = await job
 
     assert asked == [0, 1]
@@ -273,9 +276,20 @@ async def test_a_worker_that_is_drained_parks_what_runs_and_another_one_continue
     assert (result.outcome, len(place.launches)) == ("completed", 2)
 
 
+async def test_jobs_that_wait_for_a_worker_are_run_although_it_takes_them_while_it_starts(
+    tmp_path: Path,
+) -> None:
+    async with FleetClient(await prepared(tmp_path)) as client:
+        jobs = [await client.send(f"c{number}", "hello") for number in range(3)]
+        async with a_worker(url_of(tmp_path), cli()):
+            results = [await each for each in jobs]
+
+    assert [(each.outcome, each.text) for each in results] == [("completed", "Echo: hello")] * 3
+
+
 async def prepared(folder: Path) -> str:
     """The URL of a store that a worker has prepared."""
-    async with a_worker(folder, cli()):
+    async with a_worker(url_of(folder), cli()):
         return url_of(folder)
 
 
@@ -284,9 +298,9 @@ async def test_a_refusal_of_the_api_or_a_lack_of_memory_holds_the_jobs_of_a_work
 ) -> None:
     free = [1 << 29]
     governor = Governor(memory_free=1 << 30, read_memory=lambda: free[0])
-    place = cli(when("limited", fail(429, retry_after=2), say("Fine.")), retry_pace=0.5)
+    place = cli(when("limited", fail(429, retry_after=60), say("Fine.")), retry_pace=0.02)
     async with (
-        a_worker(tmp_path, place, governor=governor),
+        a_worker(url_of(tmp_path), place, governor=governor),
         FleetClient(url_of(tmp_path)) as client,
     ):
         first = await client.send("a", "limited")
@@ -296,18 +310,19 @@ async def test_a_refusal_of_the_api_or_a_lack_of_memory_holds_the_jobs_of_a_work
         await place.wait_for_request()
         second = await client.send("b", "hello")
         words += [await in_state(client, second, "held")]
-        texts = [(await each).text for each in (first, second)]
+        text = (await first).text
+        assert await client.cancel(second.id)
 
     assert words[0] == "memory: 512 MB free, 1024 MB wanted"
     assert words[1].startswith("rate limit until ")
-    assert texts == ["Fine.", "Echo: hello"]
+    assert text == "Fine."
 
 
 async def test_a_result_in_a_store_has_no_secret_that_the_cli_was_given(tmp_path: Path) -> None:
     secret = "hunter2-hunter2-hunter2"
     place = cli(say(f"The password is {secret}."))
     agents = {"default": Agent(transport=place, env={"DB_PASSWORD": secret})}
-    async with a_worker(tmp_path, agents), FleetClient(url_of(tmp_path)) as client:
+    async with a_worker(url_of(tmp_path), agents), FleetClient(url_of(tmp_path)) as client:
         result = await (await client.send("a", "what is it?"))
 
     assert result.text.startswith("The password is ")
