@@ -135,6 +135,21 @@ async def test_a_key_is_one_job_and_another_prompt_with_it_is_refused() -> None:
     assert [each.last_text for each in place.asked] == ["pay", "pay twice"]
 
 
+async def test_a_job_that_is_sent_again_after_its_end_has_its_text_although_nobody_kept_it() -> (
+    None
+):
+    place = cli()
+    async with a_fleet(place) as fleet:
+        await (await fleet.send("a", "pay", key="7"))
+        again = await fleet.send("a", "pay", key="7")
+        texts = [each async for each in again.text()]
+        seen = (again.state, again.why, again.describe(), (await again).outcome)
+
+    assert texts == ["Echo: pay"]
+    assert seen == ("settled", "", "settled", "completed")
+    assert len(place.asked) == 1
+
+
 async def test_the_text_and_the_entries_of_a_job_can_be_read_while_it_runs_and_after() -> None:
     place = cli(say("half", chunks=2) + stall() + say(" whole"))
     async with a_fleet(place) as fleet:
