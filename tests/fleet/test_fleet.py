@@ -323,6 +323,25 @@ async def test_a_prompt_that_joins_a_turn_is_paid_from_its_budget_or_waits_for_i
     assert len(place.launches) == 1
 
 
+async def test_a_budget_that_is_raised_lets_those_begin_that_waited_for_it() -> None:
+    place = cli(say("half") + stall(), when("second", say("Two.")))
+    given: dict[str, Any] = {"budget": "team", "limits": Limits(turn=Caps(usd=0.8))}
+    async with a_fleet(place) as fleet:
+        await fleet.budget("team", usd=1.0, per="ever")
+        first = await fleet.send("a", "first", **given)
+        await place.wait_for_stall()
+        second = await fleet.send("b", "second", **given)
+        await until(fleet, lambda status: status.held == 1)
+        words = second.describe()
+        await fleet.budget("team", usd=2.0, per="ever")
+        text = (await second).text
+        await place.release()
+        await first
+
+    assert words == "held: budget 'team': other turns have reserved what is left"
+    assert text == "Two."
+
+
 async def test_a_conversation_gets_another_session_for_another_agent_or_other_limits() -> None:
     place = cli()
     agents = {name: Agent(transport=place, model=name) for name in ("opus", "haiku")}

@@ -318,6 +318,25 @@ async def test_a_refusal_of_the_api_or_a_lack_of_memory_holds_the_jobs_of_a_work
     assert text == "Fine."
 
 
+async def test_after_a_refusal_a_worker_runs_fewer_turns_at_once(tmp_path: Path) -> None:
+    governor = Governor(memory_free=0, quiet=1000.0)
+    refused = fail(429, retry_after=1)
+    place = cli(when("limited", refused, say("half") + stall()), retry_pace=1.0)
+    async with (
+        a_worker(url_of(tmp_path), place, governor=governor),
+        FleetClient(url_of(tmp_path)) as client,
+    ):
+        first = await client.send("a", "limited")
+        await place.wait_for_stall()
+        second = await client.send("b", "hello")
+        words = await in_state(client, second, "held", "rate limit: ")
+        await place.release()
+        results = [await each for each in (first, second)]
+
+    assert words == "rate limit: 1 turn at once for now"
+    assert [each.text for each in results] == ["half", "Echo: hello"]
+
+
 async def test_a_result_in_a_store_has_no_secret_that_the_cli_was_given(tmp_path: Path) -> None:
     secret = "hunter2-hunter2-hunter2"
     place = cli(say(f"The password is {secret}."))
