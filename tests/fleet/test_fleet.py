@@ -323,6 +323,20 @@ async def test_a_prompt_that_joins_a_turn_is_paid_from_its_budget_or_waits_for_i
     assert len(place.launches) == 1
 
 
+async def test_the_highest_priority_begins_first_and_the_lowest_last() -> None:
+    place = cli(say("half") + stall())
+    async with a_fleet(place, slots=1) as fleet:
+        jobs = [await fleet.send("a", "begin")]
+        await place.wait_for_stall()
+        for name, priority in (("lowest", -1000), ("usual", 0), ("highest", 1000)):
+            jobs.append(await fleet.send(name, name, priority=priority))
+        await place.release()
+        for each in jobs:
+            await each
+
+    assert [each.last_text for each in place.asked] == ["begin", "highest", "usual", "lowest"]
+
+
 async def test_a_budget_that_is_raised_lets_those_begin_that_waited_for_it() -> None:
     place = cli(say("half") + stall(), when("second", say("Two.")))
     given: dict[str, Any] = {"budget": "team", "limits": Limits(turn=Caps(usd=0.8))}

@@ -108,10 +108,13 @@ async def test_a_job_is_run_by_a_worker_and_read_by_every_program(tmp_path: Path
 async def test_a_journal_of_a_job_has_whole_messages_and_only_its_own_turn(tmp_path: Path) -> None:
     place = cli(when("first", say("One.", chunks=3)), when("second", say("Two.", chunks=3)))
     async with a_worker(url_of(tmp_path), place), FleetClient(url_of(tmp_path)) as client:
-        jobs = [await client.send("a", each) for each in ("first", "second")]
+        given = (("first", -1000), ("second", 1000))
+        jobs = [await client.send("a", each, priority=number) for each, number in given]
+        oldest = await client.jobs(most=1)
         texts = [[chunk async for chunk in each.text()] for each in jobs]
 
     assert texts == [["One."], ["Two."]]
+    assert [(each.id, each.spec.priority) for each in oldest] == [(jobs[0].id, -1000)]
 
 
 async def test_a_key_is_one_job_for_all_programs_and_another_prompt_with_it_is_refused(
