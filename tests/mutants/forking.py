@@ -137,12 +137,21 @@ def _limit(cpu: float) -> None:
 
 
 def _base(order: dict[str, Any], items: dict[str, pytest.Item], failed: Failed) -> None:
-    """Run every test; write the lines that each enters, and how long it takes."""
+    """Run every test; write the lines that each enters, its time, and if it starts a Python."""
     measured = coverage.Coverage(data_file=None, include=[f"{order['base']}/*"], config_file=False)
     measured.start()
     seconds: dict[str, float] = {}
+    running, programs = "", set[str]()
+
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        # What is started so reads the source, where this process has functions that are replaced.
+        if event == "subprocess.Popen" and sys.executable in map(os.fsdecode, arguments[1]):
+            programs.add(running)
+
+    sys.addaudithook(heard)
     each = list(items.values())
     for item, following in zip(each, [*each[1:], None], strict=True):
+        running = item.nodeid
         measured.switch_context(item.nodeid)
         began = time.process_time()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -154,7 +163,12 @@ def _base(order: dict[str, Any], items: dict[str, pytest.Item], failed: Failed) 
         for file in data.measured_files()
         if (found := data.contexts_by_lineno(file))
     }
-    base = {"lines": lines, "seconds": seconds, "failed": sorted(failed.tests)}
+    base = {
+        "lines": lines,
+        "seconds": seconds,
+        "programs": sorted(programs - failed.tests),
+        "failed": sorted(failed.tests),
+    }
     Path(order["report"]).write_text(json.dumps(base))
 
 

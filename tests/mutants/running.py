@@ -1,8 +1,8 @@
 """Runs the fast tests of a room on mutants, and leaves no process behind.
 
 Most mutants are run in a fork of a process that has collected the tests (`forking.py`), with only
-the tests that enter the changed line. A mutant of what runs at import, and one that survives in a
-room whose tests start programs, is written to a copy of the tree and gets a process of its own.
+the tests that enter the changed line. A mutant of what runs at import, and one that survives where
+tests start programs, is written to a copy of the tree and gets a process of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ __all__ = ["Base", "Room", "Trial"]
 
 FAST = "not live and not slow and not real and not soak"
 NO_PROGRAMS = " and not process"
-PROGRAMS = " and process"
 KILLED, SURVIVED, TIMED_OUT = "killed", "survived", "timed out"
 NOT_REPLACED = 77
 COPIED = ("src", "tests", "packages")
@@ -60,6 +59,8 @@ class Base:
     early: dict[str, set[int]] = field(default_factory=dict)
     """Lines that run before the first test."""
     wall: float = 0.0
+    programs: list[str] = field(default_factory=list[str])
+    """Tests that start a Python, which knows nothing of a function that is replaced here."""
     failed: set[str] = field(default_factory=set)
     """Tests that fail without a mutant, on a busy machine; they are left out."""
 
@@ -83,6 +84,10 @@ class Trial:
                     shutil.copytree(entry, self._copy / entry.name)
                 elif not entry.name.startswith(".git"):
                     (self._copy / entry.name).symlink_to(entry)
+            # Servers of tests run as another user, who must reach their files.
+            self._copy.chmod(0o711)
+            self._servers = self._copy / "servers"
+            self._servers.mkdir()
             stack.callback(self._end)
             self._start()
             self._on_exit = stack.pop_all()
@@ -102,9 +107,8 @@ class Trial:
             code = self._run_in_fork(mutant, tests) if tests else 0
         if code == NOT_REPLACED:
             code = self._run_in_copy(mutant, None if is_early or self._room.programs else tests)
-        elif code == 0 and self._room.programs:
-            # What enters the line here has not noticed it; a program that a test starts may.
-            code = self._run_in_copy(mutant, None, PROGRAMS)
+        elif code == 0 and self.base.programs:
+            code = self._run_in_copy(mutant, self.base.programs)
         if code in {0, 5}:
             return SURVIVED
         return TIMED_OUT if code in {-signal.SIGKILL, -signal.SIGXCPU} else KILLED
@@ -150,6 +154,7 @@ class Trial:
         if len(self.base.failed) > MOST_FAILED:
             raise SystemExit("these fail without a mutant: " + ", ".join(found["failed"]))
         self.base.seconds = found["seconds"]
+        self.base.programs = found["programs"]
         self.base.lines = {
             file: {int(line): tests for line, tests in lines.items()}
             for file, lines in found["lines"].items()
@@ -212,7 +217,7 @@ class Trial:
                     return
                 os.waitpid(ended.si_pid, 0)
 
-    def _run_in_copy(self, mutant: Mutant, tests: list[str] | None, marks: str = "") -> int:
+    def _run_in_copy(self, mutant: Mutant, tests: list[str] | None) -> int:
         path = self._copy / mutant.file
         kept = path.read_bytes()
         chosen = tests if tests is not None and len(tests) <= 300 else self._by_name(path)
@@ -221,7 +226,7 @@ class Trial:
         self._touch(path)
         process = subprocess.Popen(
             [
-                *(*self._pytest(marks), "-x", *chosen),
+                *(*self._pytest(), "-x", *chosen),
                 *(f"--deselect={each}" for each in self.base.failed),
             ],
             cwd=self._copy,
@@ -266,8 +271,8 @@ class Trial:
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
             compiled.unlink()
 
-    def _pytest(self, marks: str = "") -> list[str]:
-        marks = FAST + (marks if self._room.programs else NO_PROGRAMS)
+    def _pytest(self) -> list[str]:
+        marks = FAST if self._room.programs else FAST + NO_PROGRAMS
         return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", marks]
 
     def _environment(self, root: Path) -> dict[str, str]:
@@ -278,10 +283,14 @@ class Trial:
         quick = {"HYPOTHESIS_PROFILE": "quick", "STEERSMAN_SEEDS": "20"}
         if not self._room.programs:
             quick["STEERSMAN_QUICK"] = "1"
+        quick["STEERSMAN_POSTGRES_FILES"] = str(self._servers)
         return os.environ | quick | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
     def _kill_leftovers(self) -> None:
-        """Kill the programs that tests have left; they are children of this process then."""
+        """Kill the programs that tests have left; they are children of this process then.
+
+        The files of their servers go, too.
+        """
         mine = self._forker.pid if self._forker is not None else 0
         while left := [pid for pid in _children(os.getpid()) if pid != mine]:
             for pid in left:
@@ -289,6 +298,8 @@ class Trial:
                     os.kill(pid, signal.SIGKILL)
                 with contextlib.suppress(OSError):
                     os.waitpid(pid, 0)
+        for folder in self._servers.glob("steersman-*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _end(self) -> None:
         os.close(self._orders)

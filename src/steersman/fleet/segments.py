@@ -111,6 +111,11 @@ class StoreSegments:
             return SegmentEnd(state="again", why=error.what, after=AGAIN)
         except SteersmanError as error:
             return await self._settled(spec, failed_result(spec, error), 0.0)
+        except asyncio.CancelledError:
+            # The job was cancelled before its turn began, unless another worker is to run it.
+            if not self._is_leaving:
+                await self.release(spec)
+            raise
         finally:
             self._begun -= 1
 
@@ -123,7 +128,7 @@ class StoreSegments:
             turn = await session.send(spec.prompt, key=spec.key)
             if self._is_leaving:
                 await session.park()
-            result = await self._result(session, turn)
+            result = await self._result(session, turn, spec)
         finally:
             self._sessions.pop(spec.id, None)
             await session.aclose()
@@ -144,7 +149,7 @@ class StoreSegments:
             self._redactors[agent] = Redactor(secrets_in({**os.environ, **options.env}, *given))
         return self._redactors[agent].line(line)
 
-    async def _result(self, session: Session, turn: Turn) -> TurnResult:
+    async def _result(self, session: Session, turn: Turn, spec: JobSpec) -> TurnResult:
         try:
             return await turn
         except asyncio.CancelledError:
@@ -152,6 +157,8 @@ class StoreSegments:
             stopping = asyncio.ensure_future(session.interrupt(turn=turn))
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([stopping], timeout=INTERRUPTING)
+            if turn.is_settled:
+                await self.release(spec, (await turn).cost_usd)
             raise
 
     def _words(self, agent: Agent, spec: JobSpec) -> OptionWords:
@@ -195,7 +202,8 @@ class StoreSegments:
     async def _out(self, name: str) -> LimitReached:
         known = {each.name: each for each in await self._store.inbox().fleet.budgets()}
         budget = known[name]
-        return LimitReached("budget", "usd", budget.spent, budget.usd)
+        hint = f"raise it with client.budget({name!r}, usd=..., per={budget.per!r})"
+        return LimitReached(f"budget {name!r}", "usd", budget.spent, budget.usd, hint=hint)
 
     async def _settled(self, spec: JobSpec, result: JsonObject, cost: float) -> SegmentEnd:
         if spec.budget is not None:
