@@ -11,7 +11,7 @@ import msgspec
 
 from steersman._json import JsonDict
 from steersman._protocol.events import TurnSettled
-from steersman._session.continuation import CONTINUE
+from steersman._session.continuation import CONTINUE, again
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
 from steersman._session.recovery import Handover
@@ -45,6 +45,7 @@ from steersman.transcripts import (
     is_unfinished,
     was_folded,
 )
+from steersman.transcripts.lookup import was_followed
 
 __all__ = ["PromptQueue", "continuations"]
 
@@ -187,6 +188,15 @@ class PromptQueue:
         self.totals.resume(prompt.uuid, calls, self._journal.clock())
         self._link.connection.adopt(prompt.uuid)
         prompt.started()
+
+    def called(self, call: CanUseTool) -> None:
+        """Count a call of the main agent as running, if no message of this CLI has begun it.
+
+        A CLI that was restarted asks about a call that was deferred once more, without a message.
+        """
+        uuid = self.current_uuid
+        if uuid is not None:
+            self.totals.resume(uuid, [call], self._journal.clock())
 
     def withdraw(self, uuid: str) -> bool:
         """Cancel a prompt that was not sent yet; returns whether it was one."""
@@ -351,7 +361,8 @@ class PromptQueue:
             return False
         assert self._link is not None
         lines = self._transcript()
-        if not is_unfinished(lines, *_uuids_of(prompt, lines)):
+        uuids = _uuids_of(prompt, lines)
+        if not is_unfinished(lines, *uuids):
             return False
         prompt.was_continued = True
         alias = next(each for each in continuations(prompt.uuid) if not has_prompt(lines, each))
@@ -360,7 +371,8 @@ class PromptQueue:
         self._link.connection.continue_as(prompt.uuid, alias)
         # Used once: later, the calls may have run.
         words, prompt.continuation = prompt.continuation or CONTINUE, ""
-        line = self._link.connection.prompt(alias, words, **prompt.fields)
+        content = again(prompt.content, words) if was_followed(lines, *uuids) else words
+        line = self._link.connection.prompt(alias, content, **prompt.fields)
         self._link.write(line, (prompt.uuid,))
         return True
 

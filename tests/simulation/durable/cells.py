@@ -16,11 +16,11 @@ from steersman.permissions import Policy
 from tests.simulation.durable.outcome import Outcome
 from tests.simulation.durable.plans import KEY, Plan
 from tests.simulation.durable.playing import in_world
-from tests.simulation.durable.world import Process, World
+from tests.simulation.durable.world import LEASE, Process, World
 
 __all__ = ["EVENTS", "STATES", "look_at"]
 
-LONG, LEASE = 3.0, 6.0
+LONG = 3.0
 CONVERSATION = "customer 7"
 
 

@@ -19,11 +19,11 @@ from steersman.options import Park
 from steersman.permissions import Policy
 from tests.simulation.durable.outcome import Outcome
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Life, Plan
-from tests.simulation.durable.world import Process, SimLoop, World
+from tests.simulation.durable.world import LEASE, Process, SimLoop, World
 
 __all__ = ["in_world", "play"]
 
-LEASE, CONVERSATION = 6.0, "customer 7"
+CONVERSATION = "customer 7"
 LIMIT = 2000.0
 ENDGAME = 240.0
 """Virtual seconds in which all that is left must end, once everybody answers."""
@@ -58,6 +58,7 @@ def in_world(plan: Plan, out: Outcome, work: Callable[[World], Awaitable[None]])
             out.read_rows(world.path)
             _bury(loop)
             loop.close()
+            world.close()
             factory.transcript_reader, leases._boot_time = before
 
 
@@ -91,7 +92,6 @@ class _Player:
 
     async def play(self) -> None:
         person = asyncio.ensure_future(self._answer())
-        watching = asyncio.ensure_future(self._world.watch_asks())
         for number, life in enumerate(self._plan.lives, 1):
             living = asyncio.ensure_future(self._live(f"host {number}", life))
             self._tasks.append(living)
@@ -101,7 +101,6 @@ class _Player:
         self._world.note("world", "endgame")
         await self._finish()
         person.cancel()
-        watching.cancel()
         for each in self._tasks:
             each.cancel()
 

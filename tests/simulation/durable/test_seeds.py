@@ -35,6 +35,11 @@ FOUND = {
     2569: "the same",
 }
 FOUND_WIDE = {
+    227: "a prompt that the CLI dropped was completed by the result of a turn beside it, and a"
+    " turn behind which others stand was continued as if it were the last one",
+    317: "the tool of a call that was deferred once more by a restart was killed by the leave",
+    638: "a prompt that was sent while its session ended took the lease again, and kept it",
+    2048: "the same",
     62: "an ask that the model did not come back to stayed open when its turn had completed"
 }
 

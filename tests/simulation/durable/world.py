@@ -7,9 +7,11 @@ objects still do has an effect. So no code of a host needs to know that it is si
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import functools
 import random
+import selectors
 import sqlite3
+import tempfile
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from contextvars import ContextVar
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from steersman._session.leases import RESERVE
 from steersman.errors import StoreError
 from steersman.inbox.keeper import AskKeeper, _Run
 from steersman.inbox.rows import AskRows
@@ -24,15 +27,15 @@ from steersman.inbox.stored import StoredInbox
 from steersman.ports import Channel, Launch, Receiver
 from steersman.stores.ask_table import AskTable
 from steersman.stores.databases import Run
-from steersman.stores.sqlite_asks import _SqliteAsks
+from steersman.stores.sqlite_asks import LATE, SOON, _SqliteAsks
 from steersman.stores.sqlite_database import SqliteDatabase
-from steersman.testing.faults import VirtualClockLoop
+from steersman.testing.faults import NothingScheduled
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, call, calls, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Plan
 
-__all__ = ["HOST", "Event", "Process", "SimLoop", "World"]
+__all__ = ["HOST", "LEASE", "Event", "Process", "SimLoop", "World"]
 
 T = TypeVar("T")
 
@@ -41,12 +44,27 @@ HOST: ContextVar[Process | None] = ContextVar("HOST", default=None)
 """The process that a tool of the CLI runs for."""
 
 
-class SimLoop(VirtualClockLoop):
-    """A virtual clock, and threads whose work takes no time."""
+class SimLoop(asyncio.SelectorEventLoop):
+    """A loop with a virtual clock, and with threads whose work takes no time.
+
+    It asks the machine for nothing, since nothing from outside of this thread can come.
+    """
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        super().__init__(_NoSelector(self._jump))
+
+    def time(self) -> float:
+        return self._now
 
     def _jump(self, seconds: float | None) -> None:
+        if seconds is None:
+            raise NothingScheduled("every task waits for another one")
         # A wait that is too short to move the clock would never end.
-        super()._jump(None if seconds is None else max(seconds, 1e-6))
+        self._now += max(seconds, 1e-6)
+
+    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> Any:
+        return self.call_soon(callback, *args, context=context)
 
     def run_in_executor(  # type: ignore[override]
         self, _executor: Executor | None, func: Callable[..., T], *args: Any
@@ -57,6 +75,17 @@ class SimLoop(VirtualClockLoop):
         except BaseException as error:  # noqa: BLE001 - as a thread would pass it on
             done.set_exception(error)
         return done
+
+
+class _NoSelector(selectors.SelectSelector):
+    def __init__(self, jump: Callable[[float | None], None]) -> None:
+        super().__init__()
+        self._jump = jump
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None or timeout > 0:
+            self._jump(timeout)
+        return []
 
 
 @dataclass(frozen=True)
@@ -83,8 +112,13 @@ class World:
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a tool begins."""
 
+    processes: list[Process] = field(default_factory=list["Process"])
+
     def __post_init__(self) -> None:
         self.dice = random.Random(-self.plan.seed)
+        self.path.touch(0o600)
+        self.path.write_bytes(_empty_database())
+        self.database = sqlite3.connect(self.path, isolation_level=None)
         self.cli = ScriptedCLI(_Model(self._step), tools={"Bash": self._pay})
 
     @property
@@ -104,9 +138,9 @@ class World:
 
     def _step(self, request: ModelRequest) -> Step:
         whole = str(request.body["messages"])
-        other = whole.rfind(f"pay {OTHER_KEY}")
-        key, part = (OTHER_KEY, whole[other:]) if other >= 0 else (KEY, whole)
-        left = [each for each in self.plan.commands_of(key) if f"receipt for {each}" not in part]
+        at, key = max((whole.rfind(f"pay {key}"), key) for key in (KEY, OTHER_KEY))
+        part = whole[max(at, 0) :]
+        left = [each for each in self.plan.commands_of(key) if f"receipt for {each}" not in whole]
         if "not this one" in part or "no answer came in time" in part:
             return say("denied")
         if not left:
@@ -119,36 +153,52 @@ class World:
         name = host.name if host else "?"
         self.note(name, "tool begins", command)
         self.begun.set()
-        if not self._count("SELECT 1 FROM steersman_turns WHERE state <> 'settled'"):
+        if not self.look("SELECT 1 FROM steersman_turns WHERE state <> 'settled'"):
             self.note(name, "settled row", command)
         try:
             await asyncio.sleep(self.plan.work)
         except asyncio.CancelledError:
-            self.note(name, "tool killed", f"{command} by the {host.ends_by if host else '?'}")
+            is_over = host is not None and self.look(ENDING_LEASE, self.clock() + LEASE_RESERVE)
+            by = "end of the lease" if is_over else host.ends_by if host else "?"
+            self.note(name, "tool killed", f"{command} by the {by}")
             raise
         self.note(name, "tool ends", command)
         return f"receipt for {command}"
 
     # What must hold at every moment
 
-    async def watch_asks(self) -> None:
-        """Note each open ask whose turn is settled; a write of both is one transaction."""
-        while True:
-            await asyncio.sleep(LOOKS)
-            for command in self._count(ORPHANS):
-                self.note("world", "orphan ask", str(command))
+    def written(self, by: Process) -> None:
+        """Note each open ask whose turn is settled, and let all other processes know."""
+        for command in self.look(ORPHANS):
+            self.note("world", "orphan ask", str(command))
+        for each in self.processes:
+            if each is not by:
+                each.news.set()
 
-    def _count(self, statement: str) -> list[Any]:
-        with contextlib.closing(sqlite3.connect(self.path)) as found:
-            try:
-                return [each for (each,) in found.execute(statement)]
-            except sqlite3.OperationalError:
-                # No table yet.
-                return []
+    def look(self, statement: str, *values: object) -> list[Any]:
+        """Return the first column of what stands in the database."""
+        return [each for (each, *_) in self.database.execute(statement, values)]
+
+    def close(self) -> None:
+        self.database.close()
 
 
-LOOKS = 0.25
-"""Virtual seconds between two looks."""
+@functools.cache
+def _empty_database() -> bytes:
+    """Return a database file with all tables and no rows, made by the store itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = SqliteDatabase(Path(folder) / "work.db", 5.0)
+        with database.reading():
+            pass
+        database.close()
+        return database.path.read_bytes()
+
+
+LEASE = 6.0
+"""Seconds that the leases of all hosts last."""
+LEASE_RESERVE = RESERVE * LEASE + 0.1
+"""A host ends its CLI before the lease is over."""
+ENDING_LEASE = "SELECT 1 FROM steersman_conversations WHERE lease_token <> '' AND lease_until <= ?"
 ORPHANS = (
     "SELECT a.ask_id FROM steersman_asks a JOIN steersman_turns t ON t.session = a.session"
     " AND t.uuid = a.turn WHERE a.state = 'open' AND t.state = 'settled'"
@@ -178,6 +228,9 @@ class Process:
         self.store_calls = 0
         self.ends_by = "leave"
         """What ends the tools of this host."""
+        self.news = asyncio.Event()
+        """Set when another process has written."""
+        world.processes.append(self)
         self._channels: list[Channel] = []
         self.keeper = _LoopKeeper(self._rows)
         self.inbox = StoredInbox(self.keeper)
@@ -248,7 +301,12 @@ class _Cable:
         return await self._pass(lambda: self._inner.read(work))
 
     async def write(self, work: Callable[[Run], Awaitable[T]], *, is_vital: bool) -> T:
-        return await self._pass(lambda: self._inner.write(work, is_vital=is_vital))
+        async def write() -> T:
+            done = await self._inner.write(work, is_vital=is_vital)
+            self._process.world.written(self._process)
+            return done
+
+        return await self._pass(write)
 
     async def _pass(self, call: Callable[[], Awaitable[T]]) -> T:
         process = self._process
@@ -267,7 +325,13 @@ class _Cable:
         return self._inner.returns_rows
 
     async def signal(self, changed: Callable[[], None]) -> None:
-        await self._inner.signal(changed)
+        """At once, as a server notifies, or as late as a file is looked at."""
+        process = self._process
+        while True:
+            await asyncio.sleep(process.world.dice.choice((0.0, SOON, LATE)))
+            changed()
+            await process.news.wait()
+            process.news.clear()
 
     async def aclose(self) -> None:
         await self._inner.aclose()
