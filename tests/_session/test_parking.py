@@ -422,6 +422,28 @@ async def test_a_call_of_an_earlier_session_is_finished_first_although_its_cli_d
     assert [each.input for each in result.tool_calls if not each.is_running] == [{"command": "pay"}]
 
 
+async def test_a_call_of_a_turn_that_was_not_taken_up_is_finished_first(
+    tmp_path: Path, place: tuple[Killable, asyncio.Event, asyncio.Event]
+) -> None:
+    cli, begun, may_end = place
+    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+        agent = Agent(transport=cli, inbox=store.inbox(), policy=Policy(otherwise="ask"))
+        async with agent.open("customer 7") as session:
+            await session.send("pay", key="invoice 7")
+            ask = await next_ask(store.inbox())
+        async with agent.open("customer 7") as session:
+            await session.send("pay", key="invoice 8")
+            await store.inbox().answer(ask, Allow(), by="ann")
+            await begun.wait()
+            parking = asyncio.create_task(session.park())
+            for _ in range(1000):
+                await asyncio.sleep(0)
+            may_end.set()
+            await parking
+
+    assert any(b"receipt" in each for each in cli.lines(session.id or "") or ())
+
+
 # --- With a store that is away -----------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from steersman.control.session import Interrupt
 from steersman.errors import (
     ApiFailed,
     CliExited,
+    LeaseLost,
     NotLoggedIn,
     Stalled,
     SteersmanError,
@@ -87,6 +88,8 @@ class PromptQueue:
         """The result of the turn that settled last."""
         self._was_stopped = False
         """Whether the last turn was ended before its end."""
+        self.unowned: set[str] = set()
+        """The calls of a turn that the CLI continues although its prompt was not sent here."""
         self._queue: deque[SentPrompt] = deque()
         self._sent: dict[str, SentPrompt] = {}
 
@@ -102,8 +105,11 @@ class PromptQueue:
 
     @property
     def current_uuid(self) -> str | None:
-        """The uuid of the oldest prompt that was sent and has not settled, or None."""
-        return next(iter(self._sent), None)
+        """The uuid of the oldest prompt that the CLI works on, or None.
+
+        None also while it continues the turn of an earlier session, before it reads a prompt.
+        """
+        return next((uuid for uuid, each in self._sent.items() if each.has_begun), None)
 
     @property
     def unsettled(self) -> list[SentPrompt]:
@@ -193,10 +199,12 @@ class PromptQueue:
         """Count a call of the main agent as running, if no message of this CLI has begun it.
 
         A CLI that was restarted asks about a call that was deferred once more, without a message.
+        So does one that continues a turn of which this session has no prompt.
         """
         uuid = self.current_uuid
-        if uuid is not None:
-            self.totals.resume(uuid, [call], self._journal.clock())
+        if uuid is None:
+            self.unowned.add(call.tool_use_id)
+        self.totals.resume(uuid, [call], self._journal.clock())
 
     def withdraw(self, uuid: str) -> bool:
         """Cancel a prompt that was not sent yet; returns whether it was one."""
@@ -357,13 +365,16 @@ class PromptQueue:
         may_continue = prompt.expects_answer and prompt.may_be_processed
         if not may_continue or settled.was_cancelled or prompt.was_continued:
             return False
-        if prompt.cause is not None or not self._can_write:
+        if prompt.cause is not None:
             return False
-        assert self._link is not None
         lines = self._transcript()
         uuids = _uuids_of(prompt, lines)
         if not is_unfinished(lines, *uuids):
             return False
+        if self._link is None or not self._link.is_open:
+            # The next CLI continues it, or the end of the session decides.
+            self._sent[prompt.uuid] = prompt
+            return True
         prompt.was_continued = True
         alias = next(each for each in continuations(prompt.uuid) if not has_prompt(lines, each))
         prompt.aliases.append(alias)
@@ -494,7 +505,8 @@ class PromptQueue:
             details["waits_for"] = list(result.waits_for)
         self._journal.append(at, Kind.SETTLED, turns=(prompt.uuid,), details=details)
         self._journal.wake()
-        self._on_settled(prompt.uuid, outcome)
+        # Without the lease nothing is decided: the next owner continues the turn.
+        self._on_settled(prompt.uuid, "parked" if isinstance(cause, LeaseLost) else outcome)
         prompt.settle(result, delivery)
         self.last_result = result
         return result

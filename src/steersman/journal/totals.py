@@ -79,10 +79,14 @@ class SessionTotals:
             self._turns[uuid] = TurnResultBuilder(uuid, at, self._memory)
         return self._turns[uuid]
 
-    def resume(self, uuid: str, calls: Iterable[CanUseTool], at: float) -> None:
-        """Record calls of an earlier CLI as running, in the turn and in the session."""
+    def resume(self, uuid: str | None, calls: Iterable[CanUseTool], at: float) -> None:
+        """Record calls of an earlier CLI as running, in the session and in the turn, if it is one.
+
+        Calls that are known already stay as they are.
+        """
+        turns = [] if uuid is None else [self._turns[uuid].calls]
         for each in calls:
-            for tracker in (self.calls, self._turns[uuid].calls):
+            for tracker in (self.calls, *turns):
                 tracker.resume(each.tool_use_id, each.tool_name, each.input, at)
 
     def calls_of(self, uuid: str) -> tuple[ToolCallRecord, ...]:

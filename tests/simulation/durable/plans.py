@@ -6,11 +6,11 @@ import random
 from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["KEY", "OTHER_KEY", "Deed", "Leave", "Life", "Plan", "draw", "draw_wide"]
+__all__ = ["KEY", "OTHER_KEY", "Deed", "Leave", "Life", "Plan", "draw", "draw_far", "draw_wide"]
 
 KEY, OTHER_KEY = "invoice 7", "invoice 8"
 
-Leave = Literal["stays", "park", "aclose", "term", "kill", "kill at call", "store away"]
+Leave = Literal["stays", "park", "aclose", "term", "kill", "kill at call", "store away", "stop"]
 Deed = Literal["", "interrupt", "cancel", "withdraw", "CLI dies", "another key"]
 """What else happens to a host, or what it does, before it leaves."""
 
@@ -36,12 +36,14 @@ class Life:
     deed: Deed = ""
     deed_after: float = 0.0
     """Seconds from the ask that it waits for if `by_ask`, else from its begin."""
+    stopped: float = 0.0
+    """Seconds that it is stopped, as by a SIGSTOP; it stays after that."""
 
     def __str__(self) -> str:
         of = "its tool" if self.by_tool else "its ask" if self.by_ask else "its begin"
-        call = f" {self.call}" if self.leave == "kill at call" else ""
+        more = {"kill at call": f" {self.call}", "stop": f" for {self.stopped:.3f}"}
         deed = f", {self.deed} after {self.deed_after:.3f}" if self.deed else ""
-        left = f"{self.leave}{call} {self.after:.3f} after {of}"
+        left = f"{self.leave}{more.get(self.leave, '')} {self.after:.3f} after {of}"
         return f"{self.begins}, {left}, Park({self.parks}){deed}"
 
 
@@ -159,3 +161,15 @@ def draw_wide(seed: int) -> Plan:
         expiring=dice.choice((None, None, None, None, 0, 1)),
         work=dice.choice((0.0, 0.3, 2.0, 4.0)),
     )
+
+
+def draw_far(seed: int) -> Plan:
+    """Draw what `draw_wide` does, and hosts that are stopped for a while."""
+    plan, dice = draw_wide(seed), random.Random(f"far {seed}")
+    return replace(plan, lives=tuple(_far_life(dice, each) for each in plan.lives))
+
+
+def _far_life(dice: random.Random, life: Life) -> Life:
+    stopped = dice.choice((0.5, 3.0, 6.0, 20.0)) * dice.uniform(0.8, 1.2)
+    is_stopped, waits = dice.random() < 0.5, dice.random() < 0.4
+    return replace(life, leave="stop", waits=waits, stopped=stopped) if is_stopped else life

@@ -153,7 +153,7 @@ class _Player:
         host.dies_at_call = life.call if life.leave == "kill at call" else None
         self._asked.clear()
         self._world.begun.clear()
-        main = asyncio.ensure_future(self._main(host, life))
+        main = host.start(self._main(host, life))
         leaving = asyncio.ensure_future(self._leave(host, life, main))
         self._tasks += [main, leaving]
         died = asyncio.ensure_future(host.died.wait())
@@ -176,6 +176,8 @@ class _Player:
                 main.cancel()
             case "kill":
                 host.kill()
+            case "stop":
+                host.stop(life.stopped)
             case _:
                 self._world.note(host.name, "loses its store")
                 host.away_until = self._world.now + LEASE + 3

@@ -1,23 +1,27 @@
 """The world of one run: a clock, a database file, a CLI that survives its hosts, and its processes.
 
 A host that is killed is cut off: its store answers no more, its CLI is killed, and nothing that its
-objects still do has an effect. So no code of a host needs to know that it is simulated.
+objects still do has an effect. One that is stopped runs no step, and its timers wait; its CLI runs
+until its guard ends it. So no code of a host needs to know that it is simulated.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
+import heapq
 import random
 import selectors
 import sqlite3
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from steersman._session.leases import RESERVE
 from steersman.errors import StoreError
@@ -35,13 +39,15 @@ from steersman.testing.script import Script, Step, call, calls, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Plan
 
-__all__ = ["HOST", "LEASE", "Event", "Process", "SimLoop", "World"]
+__all__ = ["HOST", "LEASE", "Event", "LoopKeeper", "Process", "SimLoop", "World"]
 
 T = TypeVar("T")
 
 EPOCH = 1_000_000_000.0
 HOST: ContextVar[Process | None] = ContextVar("HOST", default=None)
 """The process that a tool of the CLI runs for."""
+RUNS: ContextVar[Process | None] = ContextVar("RUNS", default=None)
+"""The process that code belongs to; None for a CLI, and for the world itself."""
 
 
 class SimLoop(asyncio.SelectorEventLoop):
@@ -50,9 +56,43 @@ class SimLoop(asyncio.SelectorEventLoop):
     It asks the machine for nothing, since nothing from outside of this thread can come.
     """
 
+    _scheduled: list[asyncio.TimerHandle]
+    _ready: deque[asyncio.Handle]
+
     def __init__(self) -> None:
         self._now = 0.0
+        self._stopped: dict[Process, list[asyncio.Handle]] = {}
+        """What waits in processes that are stopped: their timers, and what would run now."""
         super().__init__(_NoSelector(self._jump))
+
+    def stop_process(self, process: Process) -> None:
+        """Run no code of a process, as after a SIGSTOP."""
+        waiting: list[asyncio.Handle] = []
+        others: list[asyncio.TimerHandle] = []
+        for each in self._scheduled:
+            is_its = each._context.get(RUNS) is process  # type: ignore[attr-defined]
+            (waiting if is_its else others).append(each)
+        self._scheduled = others
+        heapq.heapify(others)
+        self._stopped[process] = waiting
+
+    def continue_process(self, process: Process) -> None:
+        """Run it again: what is due by now comes first."""
+        for each in self._stopped.pop(process):
+            if isinstance(each, asyncio.TimerHandle):
+                heapq.heappush(self._scheduled, each)
+            else:
+                self._ready.append(each)
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+        if self._stopped:
+            context = context or contextvars.copy_context()
+            waiting = self._stopped.get(context.get(RUNS))
+            if waiting is not None:
+                handle = asyncio.Handle(callback, args, self, context)
+                waiting.append(handle)
+                return handle
+        return super().call_soon(callback, *args, context=context)
 
     def time(self) -> float:
         return self._now
@@ -62,6 +102,10 @@ class SimLoop(asyncio.SelectorEventLoop):
             raise NothingScheduled("every task waits for another one")
         # A wait that is too short to move the clock would never end.
         self._now += max(seconds, 1e-6)
+
+    def in_process(self, process: Process | None, callback: Any, *args: Any) -> asyncio.Handle:
+        """Call something in a process, once it runs."""
+        return self.call_soon(callback, *args, context=context_of(process))
 
     def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> Any:
         return self.call_soon(callback, *args, context=context)
@@ -75,6 +119,13 @@ class SimLoop(asyncio.SelectorEventLoop):
         except BaseException as error:  # noqa: BLE001 - as a thread would pass it on
             done.set_exception(error)
         return done
+
+
+def context_of(process: Process | None) -> contextvars.Context:
+    """Return the context of code that belongs to a process."""
+    context = contextvars.copy_context()
+    context.run(RUNS.set, process)
+    return context
 
 
 class _NoSelector(selectors.SelectSelector):
@@ -122,8 +173,12 @@ class World:
         self.cli = ScriptedCLI(_Model(self._step), tools={"Bash": self._pay})
 
     @property
+    def loop(self) -> SimLoop:
+        return cast("SimLoop", asyncio.get_running_loop())
+
+    @property
     def now(self) -> float:
-        return asyncio.get_running_loop().time()
+        return self.loop.time()
 
     def clock(self) -> float:
         return EPOCH + self.now
@@ -232,7 +287,7 @@ class Process:
         """Set when another process has written."""
         world.processes.append(self)
         self._channels: list[Channel] = []
-        self.keeper = _LoopKeeper(self._rows)
+        self.keeper = LoopKeeper(self._rows)
         self.inbox = StoredInbox(self.keeper)
 
     def _rows(self) -> AskRows:
@@ -267,28 +322,66 @@ class Process:
             if not self.is_dead:
                 return
 
+    def stop(self, seconds: float) -> None:
+        """Stop it for a while; the guard of its CLI goes on."""
+        loop = self.world.loop
+        self.world.note(self.name, "is stopped")
+        loop.stop_process(self)
+        loop.call_later(seconds, self._continue, context=context_of(None))
+
+    def _continue(self) -> None:
+        self.world.note(self.name, "is continued")
+        self.world.loop.continue_process(self)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run `work` as code of this process."""
+        return asyncio.get_running_loop().create_task(work, context=context_of(self))
+
     # A transport
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         if self.is_dead:
             await asyncio.get_running_loop().create_future()
-        HOST.set(self)
-        channel = await self.world.cli.open(launch, _Ear(self, receiver))
+        context = context_of(None)
+        context.run(HOST.set, self)
+        opening = self.world.cli.open(launch, cast("Receiver", _Ear(self, receiver)))
+        channel = await asyncio.get_running_loop().create_task(opening, context=context)
         self._channels.append(channel)
-        return channel
+        return _Guarded(channel)
 
 
 class _Ear:
-    """Hears nothing any more when its process is dead."""
+    """Hears nothing any more when its process is dead, and what it missed once it runs again."""
 
     def __init__(self, process: Process, inner: Receiver) -> None:
         self._process, self._inner = process, inner
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., None]:
         found = getattr(self._inner, name)
-        if not callable(found):
-            return found
-        return lambda *args, **kw: None if self._process.is_dead else found(*args, **kw)
+        loop = self._process.world.loop
+
+        def hear(*args: Any) -> None:
+            if not self._process.is_dead:
+                loop.in_process(self._process, found, *args)
+
+        return hear
+
+
+class _Guarded:
+    """A channel with a guard, which ends the CLI whatever its host does."""
+
+    def __init__(self, inner: Channel) -> None:
+        self._inner = inner
+        self._ending: asyncio.TimerHandle | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def end_after(self, seconds: float) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+        loop = asyncio.get_running_loop()
+        self._ending = loop.call_later(seconds, self._inner.kill, context=context_of(None))
 
 
 class _Cable:
@@ -337,7 +430,7 @@ class _Cable:
         await self._inner.aclose()
 
 
-class _LoopKeeper(AskKeeper):
+class LoopKeeper(AskKeeper):
     """As in a thread, but in the loop of the run."""
 
     def _do(self, job: Callable[[_Run], None], *, starts: bool = True) -> None:

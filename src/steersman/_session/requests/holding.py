@@ -215,6 +215,7 @@ class HoldingHook:
             del self._held[event.tool_use_id]
         if how == "deferred":
             return DEFER
+        self._called(held.request)
         reply = self._reply(event)
         return await self._hold(event, reply) if self._will_be_asked(event, reply) else reply
 
