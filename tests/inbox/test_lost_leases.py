@@ -166,6 +166,20 @@ async def test_an_ask_that_is_still_needed_stays_open(
     assert [each.number for each in await rows.open_ones()] == [row.number]
 
 
+async def test_the_asks_of_subagents_that_were_lost_with_their_owner_are_closed_with_the_turn(
+    rows: AskTable,
+) -> None:
+    await take(rows, "a")
+    await rows.work.begin("s1", "a", TURN)
+    await opened(rows, SUBAGENT, "a")
+    await rows.work.release("s1", "a")
+    await take(rows, "b")
+
+    await rows.work.settle("s1", "b", "u1", "settled", "completed")
+
+    assert await rows.open_ones() == []
+
+
 class SlowToUse:
     """Rows that hold each use of an answer, in the thread of an inbox, until a test goes on."""
 

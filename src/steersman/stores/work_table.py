@@ -82,6 +82,10 @@ SPEND = (
 
 OF_SUBAGENT = '%"agent_id":"%'
 """In the JSON of an ask; within a text of the model, the quotes are escaped."""
+NOT_IN_BACKGROUND = (
+    "(ask NOT LIKE ? OR opened_change <= (SELECT c.lease_change FROM steersman_conversations c"
+    " WHERE c.session = steersman_asks.session))"
+)
 
 # The asks `a` of a conversation `c` are those of its unsettled turns `t`; those of no turn count if
 # they are not older than the turn. An answer that was there when the last owner took the
@@ -201,7 +205,8 @@ class WorkTable:
         """Write that a turn is `parked` or `settled`.
 
         The asks of a settled turn are closed: no request follows, also not with an answer that came
-        meanwhile. Only a background subagent outlives a turn that was completed, with its asks.
+        meanwhile. Only a background subagent outlives a turn that was completed, with its asks: one
+        of this owner, since those of an earlier owner were lost with its CLI.
         """
         place, name = to_plain(session), to_plain(uuid)
 
@@ -263,7 +268,7 @@ async def is_owner(run: Run, session: str, token: str) -> bool:
 async def _close_asks(run: Run, session: str, turn: str, outcome: str, change: int) -> None:
     ours, values = "AND session = ? AND turn = ?", [session, turn]
     if outcome == "completed":
-        ours, values = f"{ours} AND ask NOT LIKE ?", [*values, OF_SUBAGENT]
+        ours, values = f"{ours} AND {NOT_IN_BACKGROUND}", [*values, OF_SUBAGENT]
     await run(f"{CLOSE} {ours}", f"the turn was {outcome}", change, change, *values)
     await run(f"{SPEND} {ours}", "", change, *values)
 

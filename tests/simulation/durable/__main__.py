@@ -1,4 +1,4 @@
-"""Plays seeds, prints what is wrong: `python -m tests.simulation.durable 0 99 [wide|far] [show]`."""
+"""Plays seeds and prints what is wrong: `python -m tests.simulation.durable 0 99 wide show`."""
 
 from __future__ import annotations
 

@@ -61,6 +61,8 @@ class Plan:
     grace: float
     is_at_once: bool = False
     """Whether the model makes its calls in one message."""
+    delegates: bool = False
+    """Whether the model has a subagent make each call."""
     expiring: int | None = None
     """Which of the asks is not answered but expires; None for none."""
 
@@ -83,6 +85,7 @@ class Plan:
             f" answers after {[round(each, 3) for each in self.delays]}"
             f"{' (no)' if self.denies else ''}, grace {self.grace}"
             f"{', at once' if self.is_at_once else ''}"
+            f"{', by subagents' if self.delegates else ''}"
             f"{'' if self.expiring is None else f', ask {self.expiring} expires'}\n    "
             + "\n    ".join(map(str, self.lives))
         )
@@ -164,9 +167,10 @@ def draw_wide(seed: int) -> Plan:
 
 
 def draw_far(seed: int) -> Plan:
-    """Draw what `draw_wide` does, and hosts that are stopped for a while."""
+    """Draw what `draw_wide` does, and hosts that are stopped for a while, and subagents."""
     plan, dice = draw_wide(seed), random.Random(f"far {seed}")
-    return replace(plan, lives=tuple(_far_life(dice, each) for each in plan.lives))
+    lives = tuple(_far_life(dice, each) for each in plan.lives)
+    return replace(plan, lives=lives, delegates=dice.random() < 0.3)
 
 
 def _far_life(dice: random.Random, life: Life) -> Life:

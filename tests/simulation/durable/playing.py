@@ -16,7 +16,7 @@ from steersman._session import leases
 from steersman.errors import SteersmanError
 from steersman.inbox.ready import ready_conversations
 from steersman.options import Park
-from steersman.permissions import Policy
+from steersman.permissions import Policy, allow
 from tests.simulation.durable.outcome import Outcome
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Life, Plan
 from tests.simulation.durable.world import LEASE, Process, SimLoop, World
@@ -24,6 +24,7 @@ from tests.simulation.durable.world import LEASE, Process, SimLoop, World
 __all__ = ["in_world", "play"]
 
 CONVERSATION = "customer 7"
+ASKS = Policy(allow("Task"), otherwise="ask")
 LIMIT = 2000.0
 ENDGAME = 240.0
 """Virtual seconds in which all that is left must end, once everybody answers."""
@@ -138,7 +139,7 @@ class _Player:
     # Hosts
 
     def _agent(self, host: Process, parks: float | None) -> Agent:
-        more: dict[str, Any] = {"policy": Policy(otherwise="ask")} if self._plan.is_exact else {}
+        more: dict[str, Any] = {"policy": ASKS} if self._plan.is_exact else {}
         return Agent(
             transport=host,
             inbox=host.inbox,

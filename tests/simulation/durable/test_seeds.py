@@ -49,6 +49,7 @@ FOUND_FAR = {
     28: "a host that was stopped until just before its lease was over settled its turn as failed",
     81: "an ask that came in the moment in which the thread of the inbox would end was lost",
     163: "the same",
+    67: "an ask of a subagent that was lost with its host stayed open when the turn had completed",
 }
 
 Draw = Callable[[int], Plan]

@@ -36,7 +36,7 @@ from steersman.stores.sqlite_database import SqliteDatabase
 from steersman.testing.faults import NothingScheduled
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, call, calls, say, stall
-from steersman.testing.scripted.cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI, Subagent
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Plan
 
 __all__ = ["HOST", "LEASE", "Event", "LoopKeeper", "Process", "SimLoop", "World"]
@@ -170,7 +170,9 @@ class World:
         self.path.touch(0o600)
         self.path.write_bytes(_empty_database())
         self.database = sqlite3.connect(self.path, isolation_level=None)
-        self.cli = ScriptedCLI(_Model(self._step), tools={"Bash": self._pay})
+        helper = Subagent(lambda given: [("Bash", {"command": given["prompt"]})])
+        tools = {"Bash": self._pay, "Task": helper}
+        self.cli = ScriptedCLI(_Model(self._step), tools=tools)
 
     @property
     def loop(self) -> SimLoop:
@@ -201,7 +203,11 @@ class World:
         if not left:
             return say("paid")
         at_once = left if self.plan.is_at_once else left[:1]
-        return stall(self.plan.think) + calls(*(call("Bash", command=each) for each in at_once))
+        made = [
+            call("Task", prompt=each) if self.plan.delegates else call("Bash", command=each)
+            for each in at_once
+        ]
+        return stall(self.plan.think) + calls(*made)
 
     async def _pay(self, given: Any) -> str:
         host, command = HOST.get(), str(given["command"])
