@@ -32,9 +32,12 @@ class Store:
         self.is_away = False
         self.defects: list[Exception] = []
         """What the next renewals raise."""
+        self.delay = 0.0
+        """Seconds until a lease that is taken is stored."""
         self.calls: list[tuple[str, float]] = []
 
     async def take(self, session: str, *, owner: str, token: str, seconds: float, **_: Any) -> None:
+        await later(self.delay)
         now = self._called("take")
         has_it, whose, until = self.owners.get(session, ("", "", 0.0))
         if until > now and whose != token:
@@ -249,6 +252,42 @@ def test_a_take_that_was_cancelled_leaves_no_lease() -> None:
         await owner.leases.release()
 
         assert store.owners == {}
+
+    in_virtual_time(test)
+
+
+def test_a_session_that_has_ended_takes_no_lease_again() -> None:
+    async def test() -> None:
+        store = Store()
+        owner = Owner(store)
+        await owner.leases.take("s")
+        await owner.leases.release()
+
+        with pytest.raises(ChannelClosed, match="has ended"):
+            await owner.leases.take("s")
+        await later(2 * SECONDS)
+
+        assert store.owners == {}
+        assert [name for name, _ in store.calls] == ["take", "release"]
+
+    in_virtual_time(test)
+
+
+def test_a_lease_that_is_taken_while_its_session_ends_is_given_up() -> None:
+    async def test() -> None:
+        store = Store()
+        store.delay = 1.0
+        owner = Owner(store)
+        taking = asyncio.ensure_future(owner.leases.take("s"))
+        await asyncio.sleep(0)
+        store.delay = 0.0
+        await owner.leases.release()
+        with pytest.raises(ChannelClosed, match="has ended"):
+            await taking
+        await later(2 * SECONDS)
+
+        assert store.owners == {}
+        assert [name for name, _ in store.calls] == ["release", "take", "release"]
 
     in_virtual_time(test)
 

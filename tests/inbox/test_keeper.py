@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from steersman.inbox.changes import Watch
-from steersman.inbox.keeper import AskKeeper
+from steersman.inbox.keeper import LINGER, AskKeeper
 from steersman.inbox.stored import StoredInbox
+from steersman.inbox.waiting import Waiting
+from steersman.permissions import Ask, CanUseTool
 from steersman.stores.ask_table import AskTable
 from steersman.stores.sqlite_asks import sqlite_asks
+from tests.simulation.durable.world import LoopKeeper, SimLoop
 
 LIMIT = 20.0
 
@@ -84,3 +87,25 @@ async def test_the_thread_outlives_a_defect_and_says_so_meanwhile(tmp_path: Path
 
     assert faults == {"the thread of asks": "RuntimeError: a defect"}
     assert found == []
+
+
+def test_an_ask_that_comes_at_the_moment_at_which_the_thread_would_end_is_stored(
+    tmp_path: Path,
+) -> None:
+    """As after a stop of the process: its timers and what it is given are due at once."""
+    ask = Ask(
+        id="1", session="s", payload=CanUseTool(tool_name="Bash", input={}), created=0.0, turn="t"
+    )
+
+    async def work() -> list[str]:
+        keeper = LoopKeeper(lambda: sqlite_asks(tmp_path / "asks.db", 5.0))
+        inbox = StoredInbox(keeper)
+        await inbox.list()
+        loop = asyncio.get_running_loop()
+        waiting = Waiting(ask, lambda *_: None, lambda _: None, None, loop)
+        loop.call_at(loop.time() + LINGER - 1e-10, keeper.keep, waiting)
+        await asyncio.sleep(3 * LINGER)
+        return [each.id for each in await inbox.list()]
+
+    with asyncio.Runner(loop_factory=SimLoop) as runner:
+        assert runner.run(work()) == ["1"]

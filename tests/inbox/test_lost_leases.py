@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -105,6 +106,32 @@ async def test_closing_an_ask_that_was_answered_meanwhile_spends_its_answer(rows
     assert (await rows.use(row.number, "another")).used_mark == "mark"
 
 
+async def test_an_ask_of_a_turn_that_has_ended_is_not_stored(rows: AskTable) -> None:
+    await take(rows, "a")
+    await rows.work.begin("s1", "a", TURN)
+    await rows.work.settle("s1", "a", "u1", "settled", "cancelled")
+
+    late = await rows.open(replace(an_ask(TOOL), turn="u1"), None, (), "a")
+    await rows.work.begin("s1", "a", TURN)
+    again = await rows.open(replace(an_ask(TOOL), turn="u1"), None, (), "a")
+
+    assert late is None
+    assert again is not None
+
+
+async def test_the_ask_of_a_background_subagent_is_stored_behind_its_turn(rows: AskTable) -> None:
+    await take(rows, "a")
+    await rows.work.begin("s1", "a", TURN)
+    await rows.work.settle("s1", "a", "u1", "settled", "completed")
+
+    late = [
+        await rows.open(replace(an_ask(each), turn="u1"), None, (), "a")
+        for each in (SUBAGENT, TOOL)
+    ]
+
+    assert [each is not None for each in late] == [True, False]
+
+
 @pytest.mark.parametrize("outcome", ["cancelled", "interrupted", "failed", "completed"])
 async def test_the_asks_of_a_turn_are_closed_with_it(rows: AskTable, outcome: str) -> None:
     await take(rows, "a")
@@ -151,6 +178,20 @@ async def test_an_ask_that_is_still_needed_stays_open(
     await rows.work.settle("s1", "a", "u1", state, outcome)
 
     assert [each.number for each in await rows.open_ones()] == [row.number]
+
+
+async def test_the_asks_of_subagents_that_were_lost_with_their_owner_are_closed_with_the_turn(
+    rows: AskTable,
+) -> None:
+    await take(rows, "a")
+    await rows.work.begin("s1", "a", TURN)
+    await opened(rows, SUBAGENT, "a")
+    await rows.work.release("s1", "a")
+    await take(rows, "b")
+
+    await rows.work.settle("s1", "b", "u1", "settled", "completed")
+
+    assert await rows.open_ones() == []
 
 
 class SlowToUse:

@@ -59,6 +59,8 @@ class Leases:
         """The look at the time at which the CLI must have ended."""
         self._error: LeaseLost | None = None
         self._lock = asyncio.Lock()
+        self._has_ended = False
+        """Whether the session has ended: nothing would renew or release another lease."""
         self.on_renewed: Callable[[], None] = _nothing
         """Called when the leases last longer than before."""
 
@@ -82,7 +84,7 @@ class Leases:
     ) -> None:
         """Take the lease, if the conversation is known and not ours already.
 
-        Raises `SessionInUse` after `wait` seconds.
+        Raises `SessionInUse` after `wait` seconds, and `ChannelClosed` once they were released.
         """
         if session_id is None or session_id in self._until:
             return
@@ -93,6 +95,7 @@ class Leases:
     async def _take(self, session_id: str, is_ending: Callable[[], bool], wait: float) -> None:
         work, loop = self._work, asyncio.get_running_loop()
         began = loop.time()
+        self._check_open()
         self._tried[session_id] = None
         while True:
             asked = self._clock()
@@ -114,6 +117,11 @@ class Leases:
             await asyncio.sleep(POLL)
             if is_ending():
                 raise ChannelClosed("this session was closed while it was starting")
+        if self._has_ended:
+            # The lease may have been stored after the release.
+            self._tried[session_id] = None
+            await self.release()
+        self._check_open()
         if not self._until:
             work.before = before
         self._until[session_id] = asked + work.seconds
@@ -127,6 +135,10 @@ class Leases:
                 meanwhile="it is not renewed, and its end will end the CLI",
                 longest=RETRY,
             )
+
+    def _check_open(self) -> None:
+        if self._has_ended:
+            raise ChannelClosed("this session has ended", hint="open the conversation again")
 
     async def _release_dead(self, session_id: str, error: SessionInUse) -> bool:
         """Release the lease of a process of this machine that has ended; returns whether it has."""
@@ -170,7 +182,8 @@ class Leases:
             self._lost(self._error)
 
     async def release(self) -> None:
-        """Give the leases up; the CLI has exited. May be called again."""
+        """Give the leases up for good; the CLI has exited. May be called again."""
+        self._has_ended = True
         if self._renewing is not None:
             self._renewing.cancel()
             self._renewing = None

@@ -276,7 +276,7 @@ def _connect(
         shown=show,
     )
     forwarder.was_shown = holding.requested
-    holding.connect(held, may_hold, count)
+    holding.connect(held, may_hold, count, parts.prompts.called)
 
 
 def _fault_reporter(journal: JournalWriter) -> Callable[[str, BaseException | str], None]:

@@ -12,7 +12,7 @@ import msgspec
 from steersman import _json
 from steersman._json import JsonDict
 from steersman._protocol.events import TurnSettled
-from steersman._session.continuation import CONTINUE
+from steersman._session.continuation import CONTINUE, again
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
 from steersman._session.recovery import Handover
@@ -22,6 +22,7 @@ from steersman.control.session import Interrupt
 from steersman.errors import (
     ApiFailed,
     CliExited,
+    LeaseLost,
     NotLoggedIn,
     Stalled,
     SteersmanError,
@@ -46,6 +47,7 @@ from steersman.transcripts import (
     is_unfinished,
     was_folded,
 )
+from steersman.transcripts.lookup import was_followed
 
 __all__ = ["PromptQueue", "continuations"]
 
@@ -87,6 +89,8 @@ class PromptQueue:
         """The result of the turn that settled last."""
         self._was_stopped = False
         """Whether the last turn was ended before its end."""
+        self.unowned: set[str] = set()
+        """The calls of a turn that the CLI continues although its prompt was not sent here."""
         self._queue: deque[SentPrompt] = deque()
         self._sent: dict[str, SentPrompt] = {}
 
@@ -102,8 +106,11 @@ class PromptQueue:
 
     @property
     def current_uuid(self) -> str | None:
-        """The uuid of the oldest prompt that was sent and has not settled, or None."""
-        return next(iter(self._sent), None)
+        """The uuid of the oldest prompt that the CLI works on, or None.
+
+        None also while it continues the turn of an earlier session, before it reads a prompt.
+        """
+        return next((uuid for uuid, each in self._sent.items() if each.has_begun), None)
 
     @property
     def unsettled(self) -> list[SentPrompt]:
@@ -189,19 +196,34 @@ class PromptQueue:
         `calls` are those of an earlier CLI that it asks about: no message of this one begins them.
         """
         assert self._link is not None
+        self._take_up((prompt.uuid,), calls)
+        self._open(prompt)
+        self._link.connection.adopt(prompt.uuid)
+        prompt.started()
+
+    def called(self, call: CanUseTool) -> None:
+        """Count a call of the main agent as running, if no message of this CLI has begun it.
+
+        A CLI that was restarted asks about a call that was deferred once more, without a message.
+        So does one that continues a turn of which this session has no prompt.
+        """
+        uuid = self.current_uuid
+        if uuid is None:
+            self.unowned.add(call.tool_use_id)
+        if not self.totals.calls.knows(call.tool_use_id):
+            self._take_up(() if uuid is None else (uuid,), [call])
+
+    def _take_up(self, turns: tuple[str, ...], calls: Iterable[CanUseTool]) -> None:
+        assert self._link is not None
         given = [
             {"tool_use_id": each.tool_use_id, "tool_name": each.tool_name, "input": each.input}
             for each in calls
         ]
         details = _json.loads(self._link.redactor.line(_json.dumps({"calls": given})))
-        entry = self._journal.append(
-            self._journal.clock(), Kind.TAKEN_UP, turns=(prompt.uuid,), details=details
-        )
+        now = self._journal.clock()
+        entry = self._journal.append(now, Kind.TAKEN_UP, turns=turns, details=details)
         self._journal.wake()
         self.totals.take_up(entry)
-        self._open(prompt)
-        self._link.connection.adopt(prompt.uuid)
-        prompt.started()
 
     def withdraw(self, uuid: str) -> bool:
         """Cancel a prompt that was not sent yet; returns whether it was one."""
@@ -362,12 +384,16 @@ class PromptQueue:
         may_continue = prompt.expects_answer and prompt.may_be_processed
         if not may_continue or settled.was_cancelled or prompt.was_continued:
             return False
-        if prompt.cause is not None or not self._can_write:
+        if prompt.cause is not None:
             return False
-        assert self._link is not None
         lines = self._transcript()
-        if not is_unfinished(lines, *_uuids_of(prompt, lines)):
+        uuids = _uuids_of(prompt, lines)
+        if not is_unfinished(lines, *uuids):
             return False
+        if self._link is None or not self._link.is_open:
+            # The next CLI continues it, or the end of the session decides.
+            self._sent[prompt.uuid] = prompt
+            return True
         prompt.was_continued = True
         alias = next(each for each in continuations(prompt.uuid) if not has_prompt(lines, each))
         prompt.aliases.append(alias)
@@ -375,7 +401,8 @@ class PromptQueue:
         self._link.connection.continue_as(prompt.uuid, alias)
         # Used once: later, the calls may have run.
         words, prompt.continuation = prompt.continuation or CONTINUE, ""
-        line = self._link.connection.prompt(alias, words, **prompt.fields)
+        content = again(prompt.content, words) if was_followed(lines, *uuids) else words
+        line = self._link.connection.prompt(alias, content, **prompt.fields)
         self._link.write(line, (prompt.uuid,))
         return True
 
@@ -475,7 +502,8 @@ class PromptQueue:
         details = _settled_details(result, found, has_result=has_result)
         self._journal.append(at, Kind.SETTLED, turns=(prompt.uuid,), details=details)
         self._journal.wake()
-        self._on_settled(prompt.uuid, outcome)
+        # Without the lease nothing is decided: the next owner continues the turn.
+        self._on_settled(prompt.uuid, "parked" if isinstance(cause, LeaseLost) else outcome)
         prompt.settle(result, delivery)
         self.last_result = result
         return result

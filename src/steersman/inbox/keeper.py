@@ -227,7 +227,8 @@ class _Run:
             retry = FIRST_RETRY
             if self._is_needed:
                 await self._news_within(self.asks.next_expiry)
-            elif not await self._news_within(LINGER) and self._ended(self):
+            elif not await self._news_within(LINGER) and not self._is_needed and self._ended(self):
+                # Needed again: something came in the moment in which the time was over.
                 return
 
     async def _notify(self) -> bool:

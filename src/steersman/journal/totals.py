@@ -78,19 +78,21 @@ class SessionTotals:
         return self._turns[uuid]
 
     def take_up(self, entry: Entry) -> None:
-        """Begin a turn with calls of an earlier CLI, which run from now on: a `TAKEN_UP` entry."""
+        """Record the calls of a `TAKEN_UP` entry as running, in the session and in its turns.
+
+        Calls that are known already stay as they are.
+        """
+        turns = [self.open(uuid, entry.at).calls for uuid in entry.turns]
         calls = entry.details.get("calls")
-        for uuid in entry.turns:
-            turn = self.open(uuid, entry.at)
-            for call in filter(_json.is_object, calls if _json.is_array(calls) else ()):
-                given = call.get("input")
-                for tracker in (self.calls, turn.calls):
-                    tracker.resume(
-                        str(call.get("tool_use_id", "")),
-                        str(call.get("tool_name", "")),
-                        given if _json.is_object(given) else {},
-                        entry.at,
-                    )
+        for call in filter(_json.is_object, calls if _json.is_array(calls) else ()):
+            given = call.get("input")
+            for tracker in (self.calls, *turns):
+                tracker.resume(
+                    str(call.get("tool_use_id", "")),
+                    str(call.get("tool_name", "")),
+                    given if _json.is_object(given) else {},
+                    entry.at,
+                )
 
     def calls_of(self, uuid: str) -> tuple[ToolCallRecord, ...]:
         """Return the tool calls of a turn that has not settled."""

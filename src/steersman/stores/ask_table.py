@@ -70,6 +70,10 @@ NO_OTHER = (
     "(? = '' OR NOT EXISTS (SELECT 1 FROM steersman_conversations c WHERE c.lease_token <> ?"
     " AND c.session = steersman_asks.session AND c.lease_token <> ''))"
 )
+TURN_END = (
+    "SELECT outcome FROM steersman_turns WHERE session = ? AND uuid = ? AND state = 'settled'"
+)
+
 _NO_ASK = Ask(id="", session="", payload=CanUseTool(tool_name="", input={}), created=0.0)
 
 
@@ -85,7 +89,10 @@ class AskTable:
     async def open(
         self, ask: Ask, expires_after: float | None, awaited: Collection[int], token: str = ""
     ) -> AskRow | None:
-        """Store `ask`, or find it again, and return its row; None if the lease is lost."""
+        """Store `ask`, or find it again, and return its row.
+
+        None if the lease is lost, or the turn of the ask has ended: nothing would close it.
+        """
 
         async def work(run: Run) -> AskRow | None:
             change = await self._begin(run)
@@ -94,6 +101,8 @@ class AskTable:
             known = [row for row in await _known(run, ask) if row.number not in awaited]
             if known:
                 return known[0]
+            if await _has_ended(run, ask):
+                return None
             earlier = await _earlier(run, ask, token)
             kept = ask if earlier is None else replace(ask, earlier=earlier.answer)
             returns = self._database.returns_rows
@@ -231,6 +240,14 @@ class AskTable:
     async def _begin(self, run: Run) -> int:
         """Return the number of this change, and let rows expire."""
         return await self._database.next_change(run, EXPIRE, COUNT_EXPIRED)
+
+
+async def _has_ended(run: Run, ask: Ask) -> bool:
+    """Whether the turn of an ask is settled, and no background subagent of it goes on."""
+    if ask.turn is None:
+        return False
+    found = await run(TURN_END, to_plain(ask.session), to_plain(ask.turn))
+    return bool(found) and (ask.agent is None or found != [("completed",)])
 
 
 async def _known(run: Run, ask: Ask) -> list[AskRow]:

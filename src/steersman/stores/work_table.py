@@ -84,7 +84,8 @@ SPEND = (
 UNUSED = "(state = 'open' OR (state IN ('answered', 'expired') AND used_mark IS NULL))"
 """The asks that wait, or whose answer is unused."""
 LEFT = (
-    "SELECT number, ask FROM steersman_asks"  # noqa: S608 - ours
+    "SELECT number, ask, opened_change > (SELECT c.lease_change FROM steersman_conversations c"  # noqa: S608 - ours
+    " WHERE c.session = steersman_asks.session) FROM steersman_asks"
     f" WHERE session = ? AND turn = ? AND version <= 1 AND {UNUSED}"
 )
 
@@ -204,7 +205,8 @@ class WorkTable:
         """Write that a turn is `parked` or `settled`.
 
         The asks of a settled turn are closed: no request follows, also not with an answer that came
-        meanwhile. Only a background subagent outlives a turn that was completed, with its asks.
+        meanwhile. Only a background subagent outlives a turn that was completed, with its asks: one
+        of this owner, since those of an earlier owner were lost with its CLI.
         """
         place, name = to_plain(session), to_plain(uuid)
 
@@ -264,8 +266,8 @@ async def is_owner(run: Run, session: str, token: str) -> bool:
 
 
 async def _close_asks(run: Run, session: str, turn: str, outcome: str, change: int) -> None:
-    for number, text in await run(LEFT, session, turn):
-        if outcome == "completed" and _is_of_subagent(text):
+    for number, text, is_of_owner in await run(LEFT, session, turn):
+        if outcome == "completed" and is_of_owner and _is_of_subagent(text):
             continue
         await run(f"{CLOSE} AND number = ?", f"the turn was {outcome}", change, change, number)
         await run(f"{SPEND} AND number = ?", "", change, number)

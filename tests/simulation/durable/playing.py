@@ -16,14 +16,15 @@ from steersman._session import leases
 from steersman.errors import SteersmanError
 from steersman.inbox.ready import ready_conversations
 from steersman.options import Park
-from steersman.permissions import Policy
+from steersman.permissions import Policy, allow
 from tests.simulation.durable.outcome import Outcome
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Life, Plan
-from tests.simulation.durable.world import Process, SimLoop, World
+from tests.simulation.durable.world import LEASE, Process, SimLoop, World
 
 __all__ = ["in_world", "play"]
 
-LEASE, CONVERSATION = 6.0, "customer 7"
+CONVERSATION = "customer 7"
+ASKS = Policy(allow("Task"), otherwise="ask")
 LIMIT = 2000.0
 ENDGAME = 240.0
 """Virtual seconds in which all that is left must end, once everybody answers."""
@@ -58,6 +59,7 @@ def in_world(plan: Plan, out: Outcome, work: Callable[[World], Awaitable[None]])
             out.read_rows(world.path)
             _bury(loop)
             loop.close()
+            world.close()
             factory.transcript_reader, leases._boot_time = before
 
 
@@ -91,7 +93,6 @@ class _Player:
 
     async def play(self) -> None:
         person = asyncio.ensure_future(self._answer())
-        watching = asyncio.ensure_future(self._world.watch_asks())
         for number, life in enumerate(self._plan.lives, 1):
             living = asyncio.ensure_future(self._live(f"host {number}", life))
             self._tasks.append(living)
@@ -101,7 +102,6 @@ class _Player:
         self._world.note("world", "endgame")
         await self._finish()
         person.cancel()
-        watching.cancel()
         for each in self._tasks:
             each.cancel()
 
@@ -139,7 +139,7 @@ class _Player:
     # Hosts
 
     def _agent(self, host: Process, parks: float | None) -> Agent:
-        more: dict[str, Any] = {"policy": Policy(otherwise="ask")} if self._plan.is_exact else {}
+        more: dict[str, Any] = {"policy": ASKS} if self._plan.is_exact else {}
         return Agent(
             transport=host,
             inbox=host.inbox,
@@ -154,7 +154,7 @@ class _Player:
         host.dies_at_call = life.call if life.leave == "kill at call" else None
         self._asked.clear()
         self._world.begun.clear()
-        main = asyncio.ensure_future(self._main(host, life))
+        main = host.start(self._main(host, life))
         leaving = asyncio.ensure_future(self._leave(host, life, main))
         self._tasks += [main, leaving]
         died = asyncio.ensure_future(host.died.wait())
@@ -177,6 +177,8 @@ class _Player:
                 main.cancel()
             case "kill":
                 host.kill()
+            case "stop":
+                host.stop(life.stopped)
             case _:
                 self._world.note(host.name, "loses its store")
                 host.away_until = self._world.now + LEASE + 3
