@@ -179,6 +179,11 @@ async def test_a_viewer_hears_only_of_what_it_may_see(tmp_path: Path) -> None:
         scripted_agent(call("Bash", command="git push")), journals=tmp_path, authenticate=who
     )
     heard: list[dict[str, Any]] = []
+
+    def kept_until_error(frame: dict[str, Any]) -> bool:
+        heard.append(frame)
+        return "error" in frame
+
     async with serving(bridge, token="") as served:
         ann, bob = ({"Origin": served.url, "x-user": name} for name in ("ann", "bob"))
         async with served.live(**ann) as hers, served.live(**bob) as his:
@@ -186,7 +191,7 @@ async def test_a_viewer_hears_only_of_what_it_may_see(tmp_path: Path) -> None:
             session = begun["answer"]["session"]["id"]
             await frame_where(hers, lambda frame: frame.get("what") == "opened")
             await say(his, type="follow", session=session, after=0)
-            refused = await frame_where(his, lambda frame: heard.append(frame) or "error" in frame)
+            refused = await frame_where(his, kept_until_error)
 
     assert [each["type"] for each in heard] == ["hello", "error"]
     assert session not in json.dumps(heard[0])
