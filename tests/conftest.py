@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.full_disk import disk
 from tests.postgres import postgres_server, postgres_url
 
-__all__ = ["postgres_server", "postgres_url"]
+__all__ = ["disk", "postgres_server", "postgres_url"]
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

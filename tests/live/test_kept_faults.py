@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from steersman.journal import Entry, Kind
+from steersman.journal import Kind
 from steersman.journal.files import Record
 from steersman.journal.replaying import replay
 from steersman.stores import PostgresStore, read_journal
@@ -21,10 +21,10 @@ from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, Step, call, say
 from steersman.web import Bridge, Client
-from tests.full_disk import FullDisk, disk  # noqa: F401 - a fixture
+from tests.full_disk import FullDisk
 from tests.live.staging import MakeScripted, inhabitants, until
 from tests.postgres import PostgresServer
-from tests.web.staging import inside, serving
+from tests.web.staging import begun, inside, numbers, serving, until_settled
 from tests.web.test_live import deaf_viewer
 
 IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
@@ -55,15 +55,6 @@ class Looks(Script):
         return call("Bash", command="echo hi >> looked; sleep 0.3")
 
 
-async def until_settled(followed: AsyncIterator[Record]) -> list[Record]:
-    found: list[Record] = []
-    async for record in followed:
-        found.append(record)
-        if record.kind == "settled":
-            break
-    return found
-
-
 async def prompted(client: Client, session: str, followed: AsyncIterator[Record]) -> list[Record]:
     """Send a prompt, and return the records up to the end of its turn."""
     turn = await client.send(session, "more")
@@ -73,23 +64,17 @@ async def prompted(client: Client, session: str, followed: AsyncIterator[Record]
     return found
 
 
-def numbers(records: Sequence[Record] | Sequence[Entry]) -> list[int]:
-    return [each.seq for each in records]
-
-
 @pytest.mark.parametrize("disk", ["disk"], indirect=True)
 async def test_a_disk_that_is_full_again_and_again_gives_no_number_twice(
     scripted: MakeScripted,
-    disk: tuple[Path, FullDisk],  # noqa: F811 - the fixture
+    disk: tuple[Path, FullDisk],
 ) -> None:
     folder, full = disk
     draw = random.Random(1)
     agent, _ = scripted(Answers())
     bridge = Bridge(agent, journals=folder)
     async with serving(bridge, limit=LIMIT) as served, served.client() as client:
-        session = (await client.begin("first")).session.id
-        followed = client.follow(session)
-        seen = await until_settled(followed)
+        session, followed, seen = await begun(client)
         for _ in range(ROUNDS):
             with full():
                 for _ in range(draw.randint(1, 2)):
