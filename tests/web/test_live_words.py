@@ -184,7 +184,9 @@ async def test_a_viewer_hears_only_of_what_it_may_see(tmp_path: Path) -> None:
         async with served.live(**ann) as hers, served.live(**bob) as his:
             begun = await done(hers, "1", "begin", text="go")
             session = begun["answer"]["session"]["id"]
-            await frame_where(hers, lambda frame: frame.get("what") == "opened")
+            await frame_where(
+                hers, lambda frame: frame["type"] == "session" and frame["session"]["asks"] == 1
+            )
             await say(his, type="follow", session=session, after=0)
             refused = await frame_where(his, lambda frame: heard.append(frame) or "error" in frame)
 
