@@ -179,6 +179,11 @@ async def test_a_viewer_hears_only_of_what_it_may_see(tmp_path: Path) -> None:
         scripted_agent(call("Bash", command="git push")), journals=tmp_path, authenticate=who
     )
     heard: list[dict[str, Any]] = []
+
+    def is_refusal(frame: Frame) -> bool:
+        heard.append(frame)
+        return "error" in frame
+
     async with serving(bridge, token="") as served:
         ann, bob = ({"Origin": served.url, "x-user": name} for name in ("ann", "bob"))
         async with served.live(**ann) as hers, served.live(**bob) as his:
@@ -188,7 +193,7 @@ async def test_a_viewer_hears_only_of_what_it_may_see(tmp_path: Path) -> None:
                 hers, lambda frame: frame["type"] == "session" and frame["session"]["asks"] == 1
             )
             await say(his, type="follow", session=session, after=0)
-            refused = await frame_where(his, lambda frame: heard.append(frame) or "error" in frame)
+            refused = await frame_where(his, is_refusal)
 
     assert [each["type"] for each in heard] == ["hello", "error"]
     assert session not in json.dumps(heard[0])
