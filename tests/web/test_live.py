@@ -12,6 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from steersman import Agent
+from steersman.inbox.changes import MOST_WAITING
 from steersman.testing.script import Script, call
 from steersman.testing.script import say as speak
 from steersman.testing.scripted.cli import ScriptedCLI
@@ -93,6 +94,22 @@ async def test_an_ask_of_a_session_that_this_bridge_does_not_have_is_shown_and_e
         second = await frame_where(ws, lambda frame: frame.get("what") == "opened")
 
     assert [first["ask"]["id"], second["ask"]["id"]] == ["q1", "q2"]
+
+
+async def test_an_ask_whose_end_was_lost_among_many_changes_is_told_as_closed(
+    tmp_path: Path,
+) -> None:
+    bridge = Bridge(scripted_agent(), journals=tmp_path)
+    async with serving(bridge) as served, served.live() as ws:
+        session = Session(bridge.inbox)
+        session.open(an_ask(id_="first"))
+        await frame_where(ws, lambda frame: frame.get("what") == "opened")
+        for number in range(MOST_WAITING):
+            session.open(an_ask(id_=f"q{number}"))
+        inside(bridge.inbox).close("first", "its session has ended")
+        closed = await frame_where(ws, lambda frame: frame.get("ask", {}).get("id") == "first")
+
+    assert closed["what"] == "closed"
 
 
 async def test_a_session_is_followed_from_any_number_and_no_more(tmp_path: Path) -> None:

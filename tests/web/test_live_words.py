@@ -180,7 +180,7 @@ async def test_a_viewer_hears_only_of_what_it_may_see(tmp_path: Path) -> None:
     )
     heard: list[dict[str, Any]] = []
 
-    def kept_until_error(frame: dict[str, Any]) -> bool:
+    def is_refusal(frame: Frame) -> bool:
         heard.append(frame)
         return "error" in frame
 
@@ -189,9 +189,11 @@ async def test_a_viewer_hears_only_of_what_it_may_see(tmp_path: Path) -> None:
         async with served.live(**ann) as hers, served.live(**bob) as his:
             begun = await done(hers, "1", "begin", text="go")
             session = begun["answer"]["session"]["id"]
-            await frame_where(hers, lambda frame: frame.get("what") == "opened")
+            await frame_where(
+                hers, lambda frame: frame["type"] == "session" and frame["session"]["asks"] == 1
+            )
             await say(his, type="follow", session=session, after=0)
-            refused = await frame_where(his, kept_until_error)
+            refused = await frame_where(his, is_refusal)
 
     assert [each["type"] for each in heard] == ["hello", "error"]
     assert session not in json.dumps(heard[0])

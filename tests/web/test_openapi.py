@@ -214,7 +214,9 @@ async def conversation(bridge: Bridge, do: Caller) -> None:
     found = bridge.session(session)
     assert found is not None
     assert await found.idle(LIMIT)
+    newest = await do("get", "/sessions/{id}/entries", id=session)
     entries = await do("get", "/sessions/{id}/entries", id=session, before=9000, limit=1000)
+    assert newest["entries"] == entries["entries"][-200:]
     await do("get", "/sessions/{id}/entries/{seq}", id=session, seq=entries["last"])
 
     kept = Ask(

@@ -116,12 +116,16 @@ async def test_who_may_not_see_an_ask_does_not_learn_who_has_answered_it(tmp_pat
                 hidden = await http.post("/asks/r1", json=body, headers=nobody)
                 shown = await http.post("/asks/r1", json=body, headers=reader)
                 both = await http.post("/asks/both", json=body, headers=nobody)
+                chosen = await http.post(
+                    "/asks/both", json={**body, "session": FOREIGN}, headers=reader
+                )
 
     assert (hidden.status_code, hidden.json()["error"]["code"]) == (404, "ask_not_found")
     assert "ann" not in hidden.text
     assert (shown.status_code, shown.json()["error"]["by"]) == (409, "ann")
     assert both.status_code == 400
     assert FOREIGN not in both.text
+    assert chosen.json() == {"id": "both", "session": FOREIGN, "how": "answered", "by": "bob"}
 
 
 async def test_an_ask_of_a_session_that_the_bridge_does_not_have_ends_no_connection(

@@ -99,6 +99,8 @@ async def test_a_stream_ends_with_the_server(tmp_path: Path) -> None:
 def test_what_the_cli_did_not_say_is_no_raw_event() -> None:
     assert raw_event_of(b'{"session":"s","seq":1,"kind":"sent","frame":{"a":1}}') is None
     assert raw_event_of(b'{"session":"s","seq":1,"kind":"phase"}') is None
+    encoded = b'{"session":"s","seq":1,"kind":"message","base64":"/w=="}'
+    assert raw_event_of(encoded) is None
     text = b'{"session":"s","seq":1,"kind":"message","text":"two\\nlines"}'
     assert raw_event_of(text) == b"data: two\ndata: lines"
     lone = b'{"session":"s","seq":1,"kind":"message","text":"\\ud83d"}'
