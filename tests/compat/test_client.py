@@ -72,6 +72,37 @@ async def test_a_query_over_a_transport_that_does_not_end_its_messages_ends_with
     assert transport.calls == ["connect", "end_input", "close"]
 
 
+async def test_the_input_of_a_query_ends_at_once_unless_the_cli_may_ask_something() -> None:
+    class Waits(Canned):
+        """Answers when no more input comes, as a CLI that reads all of it first."""
+
+        async def end_input(self) -> None:
+            for each in answer({}, 1):
+                self.say.send_nowait(each)
+            await super().end_input()
+
+    def asks(_: Line, __: int) -> list[Line]:
+        asked = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {}, "tool_use_id": "t"}
+        return [{"type": "control_request", "request_id": "r1", "request": asked}]
+
+    async def deny(*_: Any) -> steersman.compat.PermissionResultDeny:
+        had_ended.append("end_input" in asking.calls)
+        asking.say.send_nowait(result("denied"))
+        return steersman.compat.PermissionResultDeny()
+
+    had_ended: list[bool] = []
+    waits, asking = Waits(lambda *_: []), Canned(asks)
+    options = steersman.compat.ClaudeAgentOptions(can_use_tool=deny)
+
+    messages = await collect(query(prompt="hi", transport=waits))
+    denied = await collect(query(prompt="hi", options=options, transport=asking))
+
+    assert texts(messages) == ["answer 1"]
+    assert had_ended == [False]
+    assert [each.result for each in denied if isinstance(each, ResultMessage)] == ["denied"]
+    assert [each["request_id"] for each in asking.responses] == ["r1"]
+
+
 async def test_a_failing_iterable_ends_the_input_and_its_prompts_are_answered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

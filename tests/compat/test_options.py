@@ -254,7 +254,9 @@ def hooked(event: str, **fields: Any) -> dict[str, Any]:
     return {"hooks": {event: [steersman.compat.HookMatcher(hooks=hooks, **fields)]}}
 
 
+OTHER_PRESET = {"type": "preset", "preset": "other"}
 WARNINGS: list[tuple[dict[str, Any], str]] = [
+    ({"system_prompt": OTHER_PRESET}, f"system_prompt: {OTHER_PRESET} is no known form"),
     ({"system_prompt": {"type": "other"}}, "system_prompt: {'type': 'other'} is no known form"),
     ({"thinking": {"type": "adaptive"}, "max_thinking_tokens": 5}, "max_thinking_tokens has no"),
     ({"thinking": {"type": "other"}}, "thinking: 'other' is no known type; the CLI decides"),
