@@ -468,6 +468,45 @@ def _with_stderr(callback: Any) -> Translated:
     return translated
 
 
+FLAGS: list[tuple[str, str | None, str, Any]] = [
+    ("effort", "high", "effort", "high"),
+    ("fallback-model", "b", "fallback_model", "b"),
+    ("max-budget-usd", "5", "max_budget_usd", "5"),
+    ("max-turns", "5", "max_turns", "5"),
+    ("model", "opus", "model", "opus"),
+    ("permission-mode", "plan", "permission_mode", "plan"),
+    ("permission-prompt-tool", "mcp__a__b", "permission_prompt_tool_name", "mcp__a__b"),
+    ("resume", U, "resume", U),
+    ("resume-session-at", U, "resume_session_at", U),
+    ("session-id", U, "session_id", U),
+    ("setting-sources", "user,,local", "setting_sources", ("user", "local")),
+    ("settings", '{"a":1}', "settings", '{"a":1}'),
+    ("system-prompt", "Be brief.", "system_prompt", "Be brief."),
+    ("continue", None, "continue_conversation", True),
+    ("include-hook-events", None, "include_hook_events", True),
+    ("include-partial-messages", None, "include_partial_messages", True),
+    ("strict-mcp-config", None, "strict_mcp_config", True),
+]
+
+
+@pytest.mark.parametrize(("flag", "value", "option", "wanted"), FLAGS)
+def test_a_flag_with_an_option_becomes_that_option(
+    flag: str, value: str | None, option: str, wanted: Any
+) -> None:
+    """The session reads its options, for instance whether partial messages are shown."""
+    found = translate(ClaudeAgentOptions(extra_args={flag: value})).options
+    other = translate(ClaudeAgentOptions(extra_args={flag: None if value else "x"})).options
+
+    assert (getattr(found, option), found.extra_args) == (wanted, {})
+    assert getattr(other, option) == getattr(translate(ClaudeAgentOptions()).options, option)
+    assert other.extra_args == {flag: None if value else "x"}
+
+
+@pytest.mark.parametrize("flag", ["print", "verbose", "replay-user-messages"])
+def test_a_flag_that_the_session_passes_itself_is_not_passed_twice(flag: str) -> None:
+    assert translate(ClaudeAgentOptions(extra_args={flag: None})).options.extra_args == {}
+
+
 def test_a_prompt_that_extra_args_asks_to_replay_is_a_message() -> None:
     flagged = translate(ClaudeAgentOptions(extra_args={"replay-user-messages": None}))
 
