@@ -475,3 +475,19 @@ async def test_fields_of_a_user_message_that_a_session_has_become_its_own() -> N
     assert (first["isSynthetic"], first["session_id"]) == (True, "mine")
     assert first["uuid"] != "no uuid"
     assert (second["type"], second["message"]["content"]) == ("user", "b")
+
+
+async def test_a_transport_has_its_own_conversation_whatever_the_options_resume() -> None:
+    own = str(uuid.uuid4())
+    resuming: Line = {"resume": own, "resume_session_at": own, "resume_drops_turn": own}
+    for given in (resuming, {"continue_conversation": True, "fork_session": True}):
+        options = steersman.compat.ClaudeAgentOptions(**given)
+        client = ClaudeSDKClient(options, Canned(ends=False))
+        async with asyncio.timeout(LIMIT), client:
+            await client.query("a")
+            messages = await collect(client.receive_response())
+            used = client.session.options
+
+        assert texts(messages) == ["answer 1"]
+        assert [getattr(used, name) for name in resuming] == [None, None, None]
+        assert (used.continue_conversation, used.fork_session, used.revive) == (False,) * 3

@@ -338,6 +338,20 @@ def test_an_option_that_does_what_it_says_is_not_warned_of(options: dict[str, An
     assert [str(each.message) for each in warned] == []
 
 
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("Bash(a (b, c) d), Read", ("Bash(a (b, c) d)", "Read")),
+        ("Odd) Read,Write", ("Odd)", "Read", "Write")),
+        ("Bash(never closed, Read", ("Bash(never closed, Read",)),
+    ],
+)
+def test_a_text_of_rules_is_split_where_no_bracket_is_open(
+    text: str, rules: tuple[str, ...]
+) -> None:
+    assert translate(ClaudeAgentOptions(allowed_tools=[text])).options.allowed_tools == rules
+
+
 def test_a_system_prompt_of_several_texts_stays_several() -> None:
     given: Any = ["Be brief.", "Be kind."]
 
