@@ -19,6 +19,7 @@ from steersman.compat import (
     ProcessError,
     ResultError,
     ResultMessage,
+    StreamEvent,
     UserMessage,
     query,
 )
@@ -491,3 +492,16 @@ async def test_a_transport_has_its_own_conversation_whatever_the_options_resume(
         assert texts(messages) == ["answer 1"]
         assert [getattr(used, name) for name in resuming] == [None, None, None]
         assert (used.continue_conversation, used.fork_session, used.revive) == (False,) * 3
+
+
+@pytest.mark.parametrize("shown", [True, False])
+async def test_partial_messages_are_messages_if_they_were_asked_for(*, shown: bool) -> None:
+    def partly(_: Line, __: int) -> list[Line]:
+        partial = {"type": "stream_event", "uuid": "u", "session_id": "s1", "event": {"a": 1}}
+        return [partial, text_line("whole"), result("done")]
+
+    options = steersman.compat.ClaudeAgentOptions(include_partial_messages=shown)
+    messages = await collect(query(prompt="hi", options=options, transport=Canned(partly)))
+
+    assert texts(messages) == ["whole"]
+    assert [each.event for each in messages if isinstance(each, StreamEvent)] == [{"a": 1}] * shown
