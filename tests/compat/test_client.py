@@ -19,6 +19,7 @@ from steersman.compat import (
     ProcessError,
     ResultError,
     ResultMessage,
+    StreamEvent,
     UserMessage,
     query,
 )
@@ -70,6 +71,37 @@ async def test_a_query_over_a_transport_that_does_not_end_its_messages_ends_with
 
     assert texts(messages) == ["answer 1"]
     assert transport.calls == ["connect", "end_input", "close"]
+
+
+async def test_the_input_of_a_query_ends_at_once_unless_the_cli_may_ask_something() -> None:
+    class Waits(Canned):
+        """Answers when no more input comes, as a CLI that reads all of it first."""
+
+        async def end_input(self) -> None:
+            for each in answer({}, 1):
+                self.say.send_nowait(each)
+            await super().end_input()
+
+    def asks(_: Line, __: int) -> list[Line]:
+        asked = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {}, "tool_use_id": "t"}
+        return [{"type": "control_request", "request_id": "r1", "request": asked}]
+
+    async def deny(*_: Any) -> steersman.compat.PermissionResultDeny:
+        had_ended.append("end_input" in asking.calls)
+        asking.say.send_nowait(result("denied"))
+        return steersman.compat.PermissionResultDeny()
+
+    had_ended: list[bool] = []
+    waits, asking = Waits(lambda *_: []), Canned(asks)
+    options = steersman.compat.ClaudeAgentOptions(can_use_tool=deny)
+
+    messages = await collect(query(prompt="hi", transport=waits))
+    denied = await collect(query(prompt="hi", options=options, transport=asking))
+
+    assert texts(messages) == ["answer 1"]
+    assert had_ended == [False]
+    assert [each.result for each in denied if isinstance(each, ResultMessage)] == ["denied"]
+    assert [each["request_id"] for each in asking.responses] == ["r1"]
 
 
 async def test_a_failing_iterable_ends_the_input_and_its_prompts_are_answered(
@@ -444,3 +476,32 @@ async def test_fields_of_a_user_message_that_a_session_has_become_its_own() -> N
     assert (first["isSynthetic"], first["session_id"]) == (True, "mine")
     assert first["uuid"] != "no uuid"
     assert (second["type"], second["message"]["content"]) == ("user", "b")
+
+
+async def test_a_transport_has_its_own_conversation_whatever_the_options_resume() -> None:
+    own = str(uuid.uuid4())
+    resuming: Line = {"resume": own, "resume_session_at": own, "resume_drops_turn": own}
+    for given in (resuming, {"continue_conversation": True, "fork_session": True}):
+        options = steersman.compat.ClaudeAgentOptions(**given)
+        client = ClaudeSDKClient(options, Canned(ends=False))
+        async with asyncio.timeout(LIMIT), client:
+            await client.query("a")
+            messages = await collect(client.receive_response())
+            used = client.session.options
+
+        assert texts(messages) == ["answer 1"]
+        assert [getattr(used, name) for name in resuming] == [None, None, None]
+        assert (used.continue_conversation, used.fork_session, used.revive) == (False,) * 3
+
+
+@pytest.mark.parametrize("shown", [True, False])
+async def test_partial_messages_are_messages_if_they_were_asked_for(*, shown: bool) -> None:
+    def partly(_: Line, __: int) -> list[Line]:
+        partial = {"type": "stream_event", "uuid": "u", "session_id": "s1", "event": {"a": 1}}
+        return [partial, text_line("whole"), result("done")]
+
+    options = steersman.compat.ClaudeAgentOptions(include_partial_messages=shown)
+    messages = await collect(query(prompt="hi", options=options, transport=Canned(partly)))
+
+    assert texts(messages) == ["whole"]
+    assert [each.event for each in messages if isinstance(each, StreamEvent)] == [{"a": 1}] * shown

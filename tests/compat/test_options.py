@@ -254,7 +254,9 @@ def hooked(event: str, **fields: Any) -> dict[str, Any]:
     return {"hooks": {event: [steersman.compat.HookMatcher(hooks=hooks, **fields)]}}
 
 
+OTHER_PRESET = {"type": "preset", "preset": "other"}
 WARNINGS: list[tuple[dict[str, Any], str]] = [
+    ({"system_prompt": OTHER_PRESET}, f"system_prompt: {OTHER_PRESET} is no known form"),
     ({"system_prompt": {"type": "other"}}, "system_prompt: {'type': 'other'} is no known form"),
     ({"thinking": {"type": "adaptive"}, "max_thinking_tokens": 5}, "max_thinking_tokens has no"),
     ({"thinking": {"type": "other"}}, "thinking: 'other' is no known type; the CLI decides"),
@@ -334,6 +336,20 @@ def test_an_option_that_does_what_it_says_is_not_warned_of(options: dict[str, An
         translate(ClaudeAgentOptions(**options))
 
     assert [str(each.message) for each in warned] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("Bash(a (b, c) d), Read", ("Bash(a (b, c) d)", "Read")),
+        ("Odd) Read,Write", ("Odd)", "Read", "Write")),
+        ("Bash(never closed, Read", ("Bash(never closed, Read",)),
+    ],
+)
+def test_a_text_of_rules_is_split_where_no_bracket_is_open(
+    text: str, rules: tuple[str, ...]
+) -> None:
+    assert translate(ClaudeAgentOptions(allowed_tools=[text])).options.allowed_tools == rules
 
 
 def test_a_system_prompt_of_several_texts_stays_several() -> None:
@@ -464,6 +480,45 @@ def _with_stderr(callback: Any) -> Translated:
     translated = translate(ClaudeAgentOptions(stderr=callback))
     assert translated.options.stderr is not None
     return translated
+
+
+FLAGS: list[tuple[str, str | None, str, Any]] = [
+    ("effort", "high", "effort", "high"),
+    ("fallback-model", "b", "fallback_model", "b"),
+    ("max-budget-usd", "5", "max_budget_usd", "5"),
+    ("max-turns", "5", "max_turns", "5"),
+    ("model", "opus", "model", "opus"),
+    ("permission-mode", "plan", "permission_mode", "plan"),
+    ("permission-prompt-tool", "mcp__a__b", "permission_prompt_tool_name", "mcp__a__b"),
+    ("resume", U, "resume", U),
+    ("resume-session-at", U, "resume_session_at", U),
+    ("session-id", U, "session_id", U),
+    ("setting-sources", "user,,local", "setting_sources", ("user", "local")),
+    ("settings", '{"a":1}', "settings", '{"a":1}'),
+    ("system-prompt", "Be brief.", "system_prompt", "Be brief."),
+    ("continue", None, "continue_conversation", True),
+    ("include-hook-events", None, "include_hook_events", True),
+    ("include-partial-messages", None, "include_partial_messages", True),
+    ("strict-mcp-config", None, "strict_mcp_config", True),
+]
+
+
+@pytest.mark.parametrize(("flag", "value", "option", "wanted"), FLAGS)
+def test_a_flag_with_an_option_becomes_that_option(
+    flag: str, value: str | None, option: str, wanted: Any
+) -> None:
+    """The session reads its options, for instance whether partial messages are shown."""
+    found = translate(ClaudeAgentOptions(extra_args={flag: value})).options
+    other = translate(ClaudeAgentOptions(extra_args={flag: None if value else "x"})).options
+
+    assert (getattr(found, option), found.extra_args) == (wanted, {})
+    assert getattr(other, option) == getattr(translate(ClaudeAgentOptions()).options, option)
+    assert other.extra_args == {flag: None if value else "x"}
+
+
+@pytest.mark.parametrize("flag", ["print", "verbose", "replay-user-messages"])
+def test_a_flag_that_the_session_passes_itself_is_not_passed_twice(flag: str) -> None:
+    assert translate(ClaudeAgentOptions(extra_args={flag: None})).options.extra_args == {}
 
 
 def test_a_prompt_that_extra_args_asks_to_replay_is_a_message() -> None:

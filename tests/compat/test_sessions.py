@@ -415,6 +415,30 @@ def test_a_method_that_a_store_got_afterwards_counts(config: Path) -> None:
         asyncio.run(ours.list_sessions_from_store(NotImplementing(), DIRECTORY))
 
 
+def test_a_list_of_a_store_loads_no_more_than_it_shows() -> None:
+    class Counting(WithoutSummaries):
+        loads = 0
+
+        async def load(self, key: Any) -> list[Any] | None:
+            self.loads += 1
+            return await super().load(key)
+
+    store: Any = Counting()
+    project = ours.project_key_for_directory(DIRECTORY)
+    for index in range(20):
+        key = {"project_key": project, "session_id": number(index)}
+        asyncio.run(store.append(key, conversation(f"hi {index}")))
+
+    def listed(**named: Any) -> tuple[list[str], int]:
+        store.loads = 0
+        found = asyncio.run(ours.list_sessions_from_store(store, DIRECTORY, **named))
+        return [each.summary for each in found], store.loads
+
+    assert listed(limit=2, offset=1) == (["hi 18", "hi 17"], 8)
+    assert listed(limit=2, offset=7) == (["hi 12", "hi 11"], 16)
+    assert listed(offset=20) == ([], 0)
+
+
 def test_a_session_of_a_store_was_last_modified_when_its_newest_entry_was_written() -> None:
     store: Any = SmallStore()
     asyncio.run(filled(store))

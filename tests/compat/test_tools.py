@@ -154,6 +154,7 @@ PROPERTIES: dict[str, Any] = {
     "r": {"if": {"type": "integer"}, "then": {"minimum": 5}, "else": {"type": "string"}},
     "s": {"minLength": 1, "maxItems": 0, "minProperties": 2, "maxProperties": 2},
     "t": False,
+    "v": {"minProperties": 1, "minItems": 1, "minLength": 1},
     "u": {"patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": False},
 }
 ARGUMENTS: list[Any] = [
@@ -168,6 +169,7 @@ ARGUMENTS: list[Any] = [
     *({"l": 5}, {"l": 5.5}, {"l": "x"}, {"m": "s"}, {"m": 1}, {"n": "no date"}, {"o": 3}),
     *({"p": {"x": "y"}}, {"q": [1]}, {"q": ["x", "y"]}, {"r": 3}, {"r": []}, {"r": "x"}),
     *({"s": ""}, {"s": [1]}, {"s": {"a": 1}}, {"s": {"a": 1, "b": 2, "c": 3}}, {"t": 1}),
+    *({"u": {"xa": "1", "xb": "2"}}, {"v": {}}, {"v": []}, {"v": ""}),
     *({"u": {"xa": "1"}}, {"u": {"ya": 1}}, {"y": 1}, {"y": 1, "z": 2}),
     {"a": "x", "b": "z"},
     {"i": {"z": "x"}, "a": 1},
