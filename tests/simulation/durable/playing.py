@@ -104,6 +104,8 @@ class _Player:
             await asyncio.sleep(life.pause)
         self._world.note("world", "endgame")
         await self._finish()
+        # An answer may have been used before its author learns that it is stored.
+        await asyncio.sleep(1.0)
         person.cancel()
         for each in self._tasks:
             each.cancel()
