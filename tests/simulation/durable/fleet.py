@@ -22,7 +22,7 @@ from steersman.fleet._dbos.engine import DbosEngine
 from steersman.fleet._dbos.places import Place
 from steersman.fleet._dbos.runner import Rhythm
 from steersman.fleet.jobs import run_job
-from steersman.fleet.ports import Engine, JobRow, JobSpec, Segment, SegmentEnd
+from steersman.fleet.ports import Engine, JobRow, JobSpec, JobState, Segment, SegmentEnd
 from steersman.fleet.worker import Worker
 from steersman.inbox.ready import ready_conversations
 from steersman.inbox.stored import StoredInbox
@@ -202,7 +202,7 @@ class _WorkerEngine:
     async def get(self, id_: str) -> JobRow | None:
         await self.in_time()
         spec = self.log.jobs.get(id_)
-        state = "settled" if id_ in self.log.results else "running"
+        state: JobState = "settled" if id_ in self.log.results else "running"
         return None if spec is None else JobRow(spec=spec, state=state)
 
     async def signal(self, id_: str, message: JsonObject, *, once: str) -> None:
