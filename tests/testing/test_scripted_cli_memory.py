@@ -66,8 +66,10 @@ async def test_a_prompt_that_an_earlier_process_has_answered_is_dropped() -> Non
 async def test_a_subagent_asks_under_its_own_id_and_leaves_only_its_answer() -> None:
     """As in `tests/samples/traces/subagent_foreground.jsonl`."""
     helper = Subagent(lambda given: [("Bash", {"command": given["prompt"]})])
-    tools = {"Task": helper, "Bash": lambda given: f"did {given['command']}"}
-    cli = ScriptedCLI(Script(call("Task", prompt="pay 7"), say("Paid.")), tools=tools)
+    cli = ScriptedCLI(
+        Script(call("Task", prompt="pay 7"), say("Paid.")),
+        tools={"Task": helper, "Bash": lambda given: f"did {given['command']}"},
+    )
     asked: list[str | None] = []
 
     def decide(_name: str, _given: object, context: PermissionContext) -> Allow:

@@ -133,13 +133,33 @@ class StoreSegments:
             self._sessions.pop(spec.id, None)
             await session.aclose()
         if result.outcome == "parked":
+            if not await self._are_stored(session, result):
+                return SegmentEnd(state="again", why="an ask is not stored", after=AGAIN)
             count = len(result.waits_for)
             why = f"waits for {count} answer{'' if count == 1 else 's'}"
             return SegmentEnd(state="parked", waits_for=result.waits_for, why=why if count else "")
         if result.cause is not None and result.cause.code in UNDECIDED:
             return SegmentEnd(state="again", why=result.cause.what, after=AGAIN)
+        if not await self._is_settled(session, result):
+            await self.release(spec, result.cost_usd)
+            return SegmentEnd(state="again", why="the end of the turn is not stored", after=AGAIN)
         found: JsonDict = _json.loads(self._redacted(spec.agent, result_to_json(result)))
         return await self._settled(spec, found, result.cost_usd)
+
+    async def _are_stored(self, session: Session, result: TurnResult) -> bool:
+        """Whether all asks that a parked turn waits for can be answered. Raises `StoreError`.
+
+        One that came while the store was away may be lost with its session.
+        """
+        if not result.waits_for:
+            return True
+        stored = await self._store.inbox().work.asks_of(session.id or "", result.uuid)
+        return {*result.waits_for} <= {each.id for each in stored}
+
+    async def _is_settled(self, session: Session, result: TurnResult) -> bool:
+        """Whether the row of a turn is settled: otherwise it would be open for ever."""
+        left = await self._store.inbox().work.unsettled(session.id or "")
+        return result.uuid not in {each.uuid for each in left}
 
     def _redacted(self, agent: str, line: bytes) -> bytes:
         """Return a result without the secrets that the CLI was given: rows are read by others."""

@@ -85,6 +85,7 @@ def everything_ends_once_everybody_answers(out: Outcome) -> Iterator[str]:
     for key, state, _ in out.rows:
         if state != "settled":
             yield f"row {key} {state}"
+    yield from (f"job {each.about}" for each in out.log if each.what == "job is lost")
 
 
 def an_open_ask_belongs_to_an_unsettled_turn(out: Outcome) -> Iterator[str]:

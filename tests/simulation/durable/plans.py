@@ -63,14 +63,21 @@ class Plan:
     """Whether the model makes its calls in one message."""
     delegates: bool = False
     """Whether the model has a subagent make each call."""
+    is_fleet: bool = False
+    """Whether each life is that of a worker, and each prompt a job."""
     expiring: int | None = None
     """Which of the asks is not answered but expires; None for none."""
 
     @property
     def commands(self) -> list[str]:
         """The commands of all turns that the run may have."""
-        keys = [KEY, OTHER_KEY] if any(each.deed == "another key" for each in self.lives) else [KEY]
-        return [command for key in keys for command in self.commands_of(key)]
+        return [command for key in self.keys for command in self.commands_of(key)]
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys that the run may send."""
+        has_other = any(each.deed == "another key" for each in self.lives)
+        return [KEY, OTHER_KEY] if has_other else [KEY]
 
     def commands_of(self, key: str) -> list[str]:
         """The commands that the model runs in the turn with this key."""
@@ -85,7 +92,7 @@ class Plan:
             f" answers after {[round(each, 3) for each in self.delays]}"
             f"{' (no)' if self.denies else ''}, grace {self.grace}"
             f"{', at once' if self.is_at_once else ''}"
-            f"{', by subagents' if self.delegates else ''}"
+            f"{', by subagents' if self.delegates else ''}{', in a fleet' if self.is_fleet else ''}"
             f"{'' if self.expiring is None else f', ask {self.expiring} expires'}\n    "
             + "\n    ".join(map(str, self.lives))
         )
@@ -167,10 +174,24 @@ def draw_wide(seed: int) -> Plan:
 
 
 def draw_far(seed: int) -> Plan:
-    """Draw what `draw_wide` does, and hosts that are stopped for a while, and subagents."""
+    """Draw what `draw_wide` does, and hosts that are stopped, subagents, and workers of a fleet."""
     plan, dice = draw_wide(seed), random.Random(f"far {seed}")
     lives = tuple(_far_life(dice, each) for each in plan.lives)
-    return replace(plan, lives=lives, delegates=dice.random() < 0.3)
+    plan = replace(plan, lives=lives, delegates=dice.random() < 0.3)
+    return _fleet(plan, dice) if dice.random() < 0.25 else plan
+
+
+def _fleet(plan: Plan, dice: random.Random) -> Plan:
+    """Make each host of a plan a worker. Several may work at a time."""
+    lives = tuple(
+        replace(each, deed=each.deed if each.deed in FLEET_DEEDS else "", waits=dice.random() < 0.4)
+        for each in plan.lives
+    )
+    return replace(plan, lives=lives, is_fleet=True)
+
+
+FLEET_DEEDS = {"", "CLI dies", "another key"}
+"""The second key is the second job."""
 
 
 def _far_life(dice: random.Random, life: Life) -> Life:

@@ -14,9 +14,11 @@ import steersman._factory as factory
 from steersman import Agent, Allow, Deny
 from steersman._session import leases
 from steersman.errors import SteersmanError
+from steersman.fleet.ports import JobSpec
 from steersman.inbox.ready import ready_conversations
 from steersman.options import Park
 from steersman.permissions import Policy, allow
+from tests.simulation.durable.fleet import JobLog, WorkerProcess
 from tests.simulation.durable.outcome import Outcome
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Life, Plan
 from tests.simulation.durable.world import LEASE, Process, SimLoop, World
@@ -33,7 +35,8 @@ ENDGAME = 240.0
 def play(plan: Plan) -> Outcome:
     """Play a run, and return what came of it."""
     out = Outcome(plan)
-    in_world(plan, out, lambda world: _Player(world, plan, out).play())
+    player = _FleetPlayer if plan.is_fleet else _Player
+    in_world(plan, out, lambda world: player(world, plan, out).play())
     return out
 
 
@@ -101,6 +104,8 @@ class _Player:
             await asyncio.sleep(life.pause)
         self._world.note("world", "endgame")
         await self._finish()
+        # An answer may have been used before its author learns that it is stored.
+        await asyncio.sleep(1.0)
         person.cancel()
         for each in self._tasks:
             each.cancel()
@@ -261,6 +266,62 @@ class _Player:
             if not await _unsettled(worker):
                 return
             await asyncio.sleep(0.5)
+
+
+class _FleetPlayer(_Player):
+    """Plays workers instead of hosts; the prompts are jobs."""
+
+    def __init__(self, world: World, plan: Plan, out: Outcome) -> None:
+        super().__init__(world, plan, out)
+        self._log = JobLog()
+        self._log.submit(
+            *(JobSpec(conversation=CONVERSATION, prompt=f"pay {key}", key=key) for key in plan.keys)
+        )
+
+    def _worker(self, host: Process, parks: float | None) -> WorkerProcess:
+        return WorkerProcess(host, self._log, self._agent(host, None), parks or 1.0)
+
+    async def _main(self, host: Process, life: Life) -> None:
+        working = self._worker(host, life.parks)
+        if life.deed == "CLI dies":
+            self._tasks.append(host.start(self._lose_cli(host, life)))
+        if life.leave in ("stays", "park", "aclose", "term"):
+            self._tasks.append(host.start(self._drain(host, life, working)))
+        await working.run()
+
+    async def _lose_cli(self, host: Process, life: Life) -> None:
+        await self._moment(life)
+        await asyncio.sleep(life.deed_after)
+        self._world.note(host.name, "loses its CLI")
+        host.kill_cli()
+
+    async def _drain(self, host: Process, life: Life, working: WorkerProcess) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._moment(life), 20)
+        await asyncio.sleep(life.after)
+        self._world.note(host.name, "is drained")
+        working.worker.drain()
+
+    async def _leave(self, host: Process, life: Life, main: asyncio.Task[None]) -> None:
+        if life.leave != "term":
+            await super()._leave(host, life, main)
+
+    async def _finish(self) -> None:
+        host = Process(self._world, "worker")
+        working = host.start(self._worker(host, None).run())
+        self._tasks.append(working)
+        until = self._world.now + ENDGAME
+        jobs = self._log.jobs
+        while self._world.now < until and jobs.keys() - self._log.results.keys():  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.5)
+        for id_, spec in jobs.items():
+            result = self._log.results.get(id_)
+            if result is None:
+                self._world.note("fleet", "job is lost", spec.key)
+            else:
+                outcome, text = str(result["outcome"]), str(result.get("text", ""))
+                self._world.note("fleet", "job settles", f"{spec.key} {outcome} {text!r}")
+                self._out.results.append(("fleet", outcome, text))
 
 
 async def _unsettled(process: Process) -> bool:

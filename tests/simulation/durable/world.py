@@ -36,7 +36,7 @@ from steersman.stores.sqlite_database import SqliteDatabase
 from steersman.testing.faults import NothingScheduled
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, call, calls, say, stall
-from steersman.testing.scripted.cli import ScriptedCLI, Subagent
+from steersman.testing.scripted.cli import FakeTool, ScriptedCLI, Subagent
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Plan
 
 __all__ = ["HOST", "LEASE", "Event", "LoopKeeper", "Process", "SimLoop", "World"]
@@ -84,7 +84,9 @@ class SimLoop(asyncio.SelectorEventLoop):
             else:
                 self._ready.append(each)
 
-    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+    def call_soon(  # type: ignore[override]  # its types need Python 3.12
+        self, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.Handle:
         if self._stopped:
             context = context or contextvars.copy_context()
             waiting = self._stopped.get(context.get(RUNS))
@@ -107,7 +109,9 @@ class SimLoop(asyncio.SelectorEventLoop):
         """Call something in a process, once it runs."""
         return self.call_soon(callback, *args, context=context_of(process))
 
-    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> Any:
+    def call_soon_threadsafe(  # type: ignore[override]  # as above
+        self, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)
 
     def run_in_executor(  # type: ignore[override]
@@ -171,7 +175,7 @@ class World:
         self.path.write_bytes(_empty_database())
         self.database = sqlite3.connect(self.path, isolation_level=None)
         helper = Subagent(lambda given: [("Bash", {"command": given["prompt"]})])
-        tools = {"Bash": self._pay, "Task": helper}
+        tools: dict[str, FakeTool | Subagent] = {"Bash": self._pay, "Task": helper}
         self.cli = ScriptedCLI(_Model(self._step), tools=tools)
 
     @property
