@@ -198,7 +198,7 @@ class PromptQueue:
             self._journal.clock(), Kind.TAKEN_UP, turns=(prompt.uuid,), details=details
         )
         self._journal.wake()
-        self.totals.take_up(entry)
+        self.totals.resume(entry)
         self._open(prompt)
         self._link.connection.adopt(prompt.uuid)
         prompt.started()

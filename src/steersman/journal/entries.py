@@ -31,7 +31,7 @@ class Kind(Enum):
     SENT = "sent"
     """A line that was sent to the CLI, with known secrets redacted."""
     TAKEN_UP = "taken_up"
-    """The CLI goes on by itself with a turn of an earlier session; `details` has the `calls` that
+    """The CLI continues a turn of an earlier session by itself; `details` has the `calls` that
     it asks about. Nothing was sent."""
     NOISE = "noise"
     """A line on stdout that is not JSON."""

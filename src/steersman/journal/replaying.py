@@ -141,7 +141,7 @@ class _Reader:
             self.totals.open(uuid, entry.at)
             self._begun.setdefault(uuid, len(self.entries))
         if entry.kind is Kind.TAKEN_UP:
-            self.totals.take_up(entry)
+            self.totals.resume(entry)
 
     def _on_message(self, entry: Entry) -> None:
         line = _read(entry.line)

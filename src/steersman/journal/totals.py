@@ -77,7 +77,7 @@ class SessionTotals:
             self._turns[uuid] = TurnResultBuilder(uuid, at, self._memory)
         return self._turns[uuid]
 
-    def take_up(self, entry: Entry) -> None:
+    def resume(self, entry: Entry) -> None:
         """Begin a turn with calls of an earlier CLI, which run from now on: a `TAKEN_UP` entry."""
         calls = entry.details.get("calls")
         for uuid in entry.turns:
