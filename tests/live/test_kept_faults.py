@@ -31,7 +31,7 @@ IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
 ROUNDS = 20 if IS_SOAK else 2
 TURNS, AT_ONCE = (2000, 4) if IS_SOAK else (12, 2)
 LIMIT = 3000.0 if IS_SOAK else 60.0
-MOST_MEMORY = 96 << 20
+MOST_MEMORY = 64 << 20
 """Bytes that the host may take more for many turns than for one."""
 
 pytestmark = [pytest.mark.live, pytest.mark.soak, pytest.mark.timeout(LIMIT + 60.0)]

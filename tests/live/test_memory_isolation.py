@@ -75,16 +75,15 @@ async def test_memories_and_transcripts_are_neither_read_nor_written(
         call("Write", file_path=str(agents.parent / "new.md"), content="changed"),
     ]
     is_open = mode == "bypassPermissions"
-    guard: dict[str, Any] = (
-        {} if mode in ("dontAsk", "bypassPermissions") else {"can_use_tool": refuse}
-    )
+    refuses = mode not in ("dontAsk", "bypassPermissions")
+    asking: dict[str, Any] = {"can_use_tool": refuse} if refuses else {}
     agent, model = scripted(
         *steps,
         say("done"),
         permission_mode=mode,
         allow_dangerously_skip_permissions=is_open,
         env={"IS_SANDBOX": "1"},
-        **guard,
+        **asking,
     )
 
     async with asyncio.timeout(LIMIT):

@@ -135,7 +135,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         limits=UsageLimiter(options.limits, options.budget, slot, prompts, journal),
         responder=Responder(permissions, runner, servers, gate, setup.holding, setup.policy_hook),
         decisions=decisions,
-        budget=_restart_budget(options.revive),
+        budget=_restart_budget(options),
         ownership=Ownership(setup.claim, options.wait, leases),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         mirror=_mirror(setup, status, slot, journal, listeners, background),
@@ -148,8 +148,9 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     return parts
 
 
-def _restart_budget(revive: Revival | bool) -> RestartBudget:  # noqa: FBT001 - the value given
-    return RestartBudget(revive if isinstance(revive, Revival) else Revival())
+def _restart_budget(options: Options) -> RestartBudget:
+    given = options.revive
+    return RestartBudget(given if isinstance(given, Revival) else Revival())
 
 
 def _watchdog(

@@ -223,7 +223,7 @@ class PromptQueue:
         now = self._journal.clock()
         entry = self._journal.append(now, Kind.TAKEN_UP, turns=turns, details=details)
         self._journal.wake()
-        self.totals.take_up(entry)
+        self.totals.resume(entry)
 
     def withdraw(self, uuid: str) -> bool:
         """Cancel a prompt that was not sent yet; returns whether it was one."""

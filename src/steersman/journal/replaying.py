@@ -149,7 +149,7 @@ class _Reader:
             self.totals.open(uuid, entry.at)
             self._begun.setdefault(uuid, len(self.entries))
         if entry.kind is Kind.TAKEN_UP:
-            self.totals.take_up(entry)
+            self.totals.resume(entry)
 
     def _begin_costs(self, line: bytes) -> None:
         totals = totals_in(line) if self._has_begun else None

@@ -77,7 +77,7 @@ class SessionTotals:
             self._turns[uuid] = TurnResultBuilder(uuid, at, self._memory)
         return self._turns[uuid]
 
-    def take_up(self, entry: Entry) -> None:
+    def resume(self, entry: Entry) -> None:
         """Record the calls of a `TAKEN_UP` entry as running, in the session and in its turns.
 
         Calls that are known already stay as they are.

@@ -238,7 +238,7 @@ class PostgresStore:
         async def remove(connection: Connection) -> None:
             nonlocal is_in_doubt
             await self._prepare(connection)
-            # Not the driver's own block, whose error does not tell whether the commit was sent.
+            # Not the driver's own block: its error does not show whether the commit was sent.
             await connection.execute("BEGIN")
             try:
                 await _lock(connection, place)

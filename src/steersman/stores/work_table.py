@@ -277,7 +277,7 @@ def _is_of_subagent(ask: str) -> bool:
     try:
         return bool(getattr(ask_from_json(ask).payload, "agent_id", None))
     except UsageError:
-        # Damaged, or of a later release: nobody could answer it.
+        # Damaged, or of a later release: it cannot be answered.
         return False
 
 
