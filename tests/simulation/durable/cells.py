@@ -17,7 +17,7 @@ from steersman.permissions import Policy
 from tests.simulation.durable.outcome import Outcome
 from tests.simulation.durable.plans import KEY, Plan
 from tests.simulation.durable.playing import in_world
-from tests.simulation.durable.world import LEASE, Process, World
+from tests.simulation.durable.world import LEASE, Process, World, later
 
 __all__ = ["EVENTS", "STATES", "look_at"]
 
@@ -76,13 +76,6 @@ class Stage:
         if self.session.state == "completed":
             await self.next_host()
             (self.turn,) = await self.host.start(self.session.take_up())
-
-
-async def later(seconds: float) -> None:
-    """Let virtual time pass."""
-    until = asyncio.get_running_loop().time() + seconds
-    while (left := until - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110 - virtual time
-        await asyncio.sleep(left)
 
 
 async def thinks(stage: Stage) -> None:

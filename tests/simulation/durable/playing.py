@@ -21,7 +21,7 @@ from steersman.permissions import Policy, allow
 from tests.simulation.durable.fleet import JobLog, WorkerProcess
 from tests.simulation.durable.outcome import Outcome
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Life, Plan
-from tests.simulation.durable.world import LEASE, Process, SimLoop, World
+from tests.simulation.durable.world import LEASE, Process, SimLoop, World, later
 
 __all__ = ["in_world", "play"]
 
@@ -105,7 +105,7 @@ class _Player:
         self._world.note("world", "endgame")
         await self._finish()
         # An answer may have been used before its author learns that it is stored.
-        await asyncio.sleep(1.0)
+        await later(1.0)
         person.cancel()
         for each in self._tasks:
             each.cancel()

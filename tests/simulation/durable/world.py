@@ -39,7 +39,7 @@ from steersman.testing.script import Script, Step, call, calls, say, stall
 from steersman.testing.scripted.cli import FakeTool, ScriptedCLI, Subagent
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Plan
 
-__all__ = ["HOST", "LEASE", "Event", "LoopKeeper", "Process", "SimLoop", "World"]
+__all__ = ["HOST", "LEASE", "Event", "LoopKeeper", "Process", "SimLoop", "World", "later"]
 
 T = TypeVar("T")
 
@@ -123,6 +123,13 @@ class SimLoop(asyncio.SelectorEventLoop):
         except BaseException as error:  # noqa: BLE001 - as a thread would pass it on
             done.set_exception(error)
         return done
+
+
+async def later(seconds: float) -> None:
+    """Let virtual time pass."""
+    until = asyncio.get_running_loop().time() + seconds
+    while (left := until - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110 - virtual time
+        await asyncio.sleep(left)
 
 
 def context_of(process: Process | None) -> contextvars.Context:
