@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from steersman import _json
 from steersman._background import faults_of
 from steersman._json import JsonDict, JsonObject
-from steersman.errors import LimitReached, SessionInUse, SteersmanError, StoreError, UsageError
+from steersman.errors import LimitReached, SteersmanError, StoreError, UsageError
 from steersman.fleet.jobs import failed_result
 from steersman.fleet.ports import JobSpec, SegmentEnd
 from steersman.fleet.specs import budget_of, limits_for
@@ -107,9 +107,9 @@ class StoreSegments:
             spec = replace(spec, budget=budget_of(agent, spec.budget))
             held = await self._reserve(agent, spec)
             return held if held is not None else await self._turn(agent, spec)
-        except (StoreError, SessionInUse) as error:
-            return SegmentEnd(state="again", why=error.what, after=AGAIN)
         except SteersmanError as error:
+            if isinstance(error, StoreError) or error.code in UNDECIDED:
+                return SegmentEnd(state="again", why=error.what, after=AGAIN)
             return await self._settled(spec, failed_result(spec, error), 0.0)
         except asyncio.CancelledError:
             # The job was cancelled before its turn began, unless another worker is to run it.

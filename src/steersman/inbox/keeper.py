@@ -228,7 +228,7 @@ class _Run:
             if self._is_needed:
                 await self._news_within(self.asks.next_expiry)
             elif not await self._news_within(LINGER) and not self._is_needed and self._ended(self):
-                # Needed again: something came as the time ended.
+                # Not if something came in the moment in which the time ended.
                 return
 
     async def _notify(self) -> bool:

@@ -243,7 +243,7 @@ class AskTable:
 
 
 async def _has_ended(run: Run, ask: Ask) -> bool:
-    """Whether the turn of an ask is settled, and no background subagent of it continues."""
+    """Whether the turn of an ask is settled, and no background subagent outlives it."""
     if ask.turn is None:
         return False
     found = await run(TURN_END, to_plain(ask.session), to_plain(ask.turn))

@@ -120,7 +120,7 @@ def was_folded(lines: Iterable[bytes], uuid: str) -> bool:
 
 
 def was_followed(lines: Iterable[bytes], *uuids: str) -> bool:
-    """Whether another prompt stands behind the last of these, so the model may have answered it."""
+    """Whether another prompt stands behind the last of these: the model has left their turn."""
     is_known = is_other = False
     for entry in _entries(lines):
         if any(_names(entry, uuid) for uuid in uuids):
