@@ -589,7 +589,8 @@ async def test_what_cannot_be_sent_is_refused_before_anything_is_stored(
     [
         ({"slots": 0}, "slots"),
         ({"idle": -1}, "idle"),
-        ({"warm": 4}, "warm"),
+        ({"warm": 4}, "warm: got 4, allowed: less than slots"),
+        ({"warm": -1}, "warm"),
         ({"store": "sqlite:///srv/work.db"}, "store"),
         ({"governor": 7}, "governor"),
         ({"agents": {}}, "agents"),
@@ -599,7 +600,7 @@ async def test_what_cannot_be_sent_is_refused_before_anything_is_stored(
 )
 def test_a_fleet_that_cannot_work_is_refused(bad: dict[str, Any], match: str) -> None:
     given: dict[str, Any] = {"agents": Agent(transport=cli()), **bad}
-    with pytest.raises(UsageError, match=match):
+    with pytest.raises(UsageError, match=f"^{match}"):
         Fleet(given.pop("agents"), **given)
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from steersman.errors import StoreError, StoreTooNew, UsageError
 from steersman.fleet import FleetClient
+from steersman.fleet._dbos.engine import DbosEngine
 from steersman.fleet._dbos.places import place_at
 from steersman.fleet._dbos.preparing import prepare
 from steersman.stores import SqliteStore
@@ -84,6 +85,13 @@ def test_a_url_that_cannot_be_read_is_not_repeated() -> None:
         place_at("postgresql://ann:hunter2hunter2@host/db?no=option")
 
     assert "hunter2" not in str(refused.value)
+
+
+def test_an_engine_that_only_sends_runs_nothing(tmp_path: Path) -> None:
+    engine = DbosEngine(place_at(f"sqlite://{tmp_path / 'fleet.db'}", create=True))
+
+    with pytest.raises(UsageError, match="that of a worker"):
+        _ = engine.runner
 
 
 def test_two_workers_prepare_a_file_one_after_the_other(tmp_path: Path) -> None:

@@ -257,6 +257,20 @@ async def test_a_job_of_an_agent_that_no_worker_has_waits_for_one(tmp_path: Path
     assert result.text == "Echo: hello"
 
 
+async def test_a_second_worker_in_a_process_is_refused_and_the_first_one_works_on(
+    tmp_path: Path,
+) -> None:
+    url = url_of(tmp_path)
+    async with a_worker(url, cli()), FleetClient(url) as client:
+        with pytest.raises(UsageError, match="one engine in a process") as refused:
+            async with a_worker(url, cli()):
+                pass
+        text = (await (await client.send("a", "hello"))).text
+
+    assert str(refused.value).startswith(f"store: got '{tmp_path / 'fleet.db'}'")
+    assert text == "Echo: hello"
+
+
 async def test_a_worker_that_is_drained_parks_what_runs_and_another_one_continues_it(
     tmp_path: Path,
 ) -> None:

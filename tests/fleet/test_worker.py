@@ -82,8 +82,8 @@ class Faulty:
             self._fail("recover", StoreError("the database was restarted"))
             self.recovered.append(worker)
             self.news.set()
-        else:
-            self.given_back.append(worker)
+            return 2
+        self.given_back.append(worker)
         return 0
 
     async def get(self, id_: str) -> str:
@@ -189,8 +189,9 @@ async def test_a_worker_whose_row_is_gone_ends_because_others_have_its_jobs(
 
 
 async def test_rows_of_dead_workers_are_kept_for_an_hour_and_jobs_of_unknown_ones_are_taken_over(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.WARNING, "steersman.fleet")
     place = place_at(f"sqlite://{tmp_path / 'fleet.db'}", create=True)
     async with SqliteStore(tmp_path / "fleet.db") as store:
         fleet = store.inbox().fleet
@@ -206,6 +207,7 @@ async def test_rows_of_dead_workers_are_kept_for_an_hour_and_jobs_of_unknown_one
     assert {*left} == {"dead-now", "alive", worker.name}
     assert {*after} == {"dead-now", "alive"}
     assert {*engine.recovered} == {"dead-now", "dead-long", "dead-and-forgotten"}
+    assert "took over 2 jobs and segments of dead-and-forgotten" in caplog.text
     assert engine.given_back == [worker.name] * 2
     assert engine.closed == 1
 
