@@ -280,3 +280,28 @@ async def test_a_client_does_not_follow_from_the_future(tmp_path: Path) -> None:
         session = (await client.begin()).session.id
         with pytest.raises(WebError, match="after_in_future"):
             await anext(client.follow(session, after=7))
+
+
+async def test_a_client_gets_a_record_in_place_of_those_that_are_gone(tmp_path: Path) -> None:
+    bridge = Bridge(scripted_agent(speak("one")), journals=tmp_path)
+    async with serving(bridge) as served, served.client() as client:
+        session = (await client.begin("first")).session.id
+        followed = client.follow(session)
+        while (await anext(followed)).kind != "settled":
+            pass
+        await followed.aclose()
+    path = tmp_path / f"{session}.jsonl"
+    gone = (b'{"seq":2,', b'{"seq":3,')
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for line in lines if not line.startswith(gone)))
+    bridge = Bridge(scripted_agent(), journals=tmp_path)
+    async with serving(bridge) as served, served.client() as client:
+        followed = client.follow(session, after=1)
+        lagged = await anext(followed)
+        after = (followed.after, followed.at)
+        following = await anext(followed)
+        await followed.aclose()
+
+    assert lagged == Record(3, 0.0, "lagged", details={"lost": 2})
+    assert after == (3, None)
+    assert following.seq == 4

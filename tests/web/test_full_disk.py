@@ -110,26 +110,6 @@ async def test_a_page_ends_where_the_stored_entries_end(
     assert numbers(rest) == [*range(page.last + 1, len(seen) + 1)]
 
 
-async def test_what_is_gone_is_a_record_of_its_own_for_a_client(tmp_path: Path) -> None:
-    bridge = Bridge(scripted_agent(say("one")), journals=tmp_path)
-    async with serving(bridge) as served, served.client() as client:
-        session, followed, seen = await begun(client)
-        await followed.aclose()
-        await bridge.aclose()
-    path = tmp_path / f"{session}.jsonl"
-    lines = path.read_bytes().splitlines(keepends=True)
-    kept = [line for line in lines if not line.startswith((b'{"seq":2,', b'{"seq":3,'))]
-    path.write_bytes(b"".join(kept))
-    bridge = Bridge(scripted_agent(), journals=tmp_path)
-    async with serving(bridge) as served, served.client() as client:
-        followed = client.follow(session, after=1, at=seen[0].at)
-        lagged, following = await anext(followed), await anext(followed)
-        await followed.aclose()
-
-    assert (lagged.kind, lagged.seq, lagged.details) == ("lagged", 3, {"lost": 2})
-    assert following.seq == 4
-
-
 def test_a_feed_refuses_to_go_back(tmp_path: Path) -> None:
     feed = Feed("s", tmp_path / "s.jsonl", lambda _: None)
     feed.write([Entry(1, 1.0, Kind.NOISE), Entry(2, 1.0, Kind.NOISE)])
