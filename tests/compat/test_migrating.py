@@ -112,6 +112,9 @@ STATEMENTS = {
     "import claude_agent_sdk.types": "import steersman.compat as claude_agent_sdk",
     "import claude_agent_sdk.query": "import steersman.compat as claude_agent_sdk",
     "import claude_agent_sdk.testing as k": "import steersman.compat.testing as k",
+    "import claude_agent_sdk.testing.session_store_conformance as k": (
+        "import steersman.compat.testing as k"
+    ),
     "import a, claude_agent_sdk as b, c.d": "import a, steersman.compat as b, c.d",
     "from claude_agent_sdk import *": "from steersman.compat import *",
     "from claude_agent_sdk import types": "from steersman.compat import types",

@@ -530,6 +530,7 @@ def steps() -> Iterator[Callable[[Any], Awaitable[Any]]]:
     other = {**main, "session_id": "b"}
     entry: Any = {"type": "x", "uuid": "1"}
     yield lambda store: store.load(main)
+    yield lambda store: store.delete(part)
     yield lambda store: store.append(main, [])
     yield lambda store: store.load(main)
 
