@@ -10,6 +10,7 @@ import dataclasses
 import os
 from codecs import BOM_UTF8
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from steersman import _json
@@ -92,6 +93,7 @@ def build_session(
         releases=releases,
         reports_version=_runs_programs(transport),
         is_saved=saved_finder(env, transport, has_store=options.session_store is not None),
+        remove_unwritten=unwritten_remover(env, transport, options),
         running_session=session_finder(env, transport),
         claim=conversation_locker(options, env, transport),
         save_flight=flight_recorder(options),
@@ -371,6 +373,22 @@ def saved_finder(
         return has_transcript(env, session_id)
 
     return find
+
+
+def unwritten_remover(
+    env: Mapping[str, str], transport: Transport | None, options: Options
+) -> Callable[[str], None] | None:
+    """Return what removes the file of a conversation that no CLI resumes, for one to begin it."""
+    if options.session_store is not None or not _runs_here(transport):
+        return None
+
+    def remove(session_id: str) -> None:
+        from steersman.stores.transcript_files import remove_unwritten  # noqa: PLC0415 - as above
+
+        with suppress(OSError):
+            remove_unwritten(env, session_id)
+
+    return remove
 
 
 def session_finder(

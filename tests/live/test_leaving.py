@@ -34,6 +34,7 @@ from tests.live.durable import (
     goes_on_when_ready,
     next_ask,
     paid,
+    stands_in_file,
     store_at,
 )
 from tests.live.staging import LIMIT, MakeScripted, until
@@ -428,3 +429,25 @@ async def test_another_prompt_waits_behind_the_ask_of_a_parked_turn_and_says_so(
     assert (shown.open_asks, shown.behind_ask) == ((asked.id,), (turn.uuid,))
     assert (afterwards, turn.state) == ((), "completed")
     assert (other.text, first.text, paid(sandbox)) == ("Else.", "Paid.", "x\n")
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2, 2.5])
+async def test_a_conversation_of_which_the_cli_has_written_only_its_queue_is_begun_again(
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str, kept: float
+) -> None:
+    """As it is left if the CLI is lost in the first moment: no CLI resumes that file."""
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
+        agent, model = scripted(stall() + say("never"), say("Paid."), inbox=store.inbox())
+        async with agent.open(CUSTOMER) as session:
+            left = await session.send("pay", key=INVOICE)
+            await asyncio.to_thread(model.wait_for_request, 1, LIMIT)
+            await stands_in_file(agent, '"type":"user"')
+        (file,) = sandbox.config.glob(f"projects/*/{session.id}.jsonl")
+        lines = file.read_bytes().splitlines(keepends=True)
+        whole = int(kept)
+        file.write_bytes(b"".join(lines[:whole]) + (lines[0][:9] if kept > whole else b""))
+        (done,) = await goes_on(agent)
+
+    assert [b'"queue-operation"' in each for each in lines[:3]] == [True, True, False]
+    assert (await left).outcome == "parked"
+    assert (done.outcome, done.text) == ("completed", "Paid.")

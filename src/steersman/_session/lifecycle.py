@@ -221,6 +221,7 @@ class Lifecycle:
             parts.gate.is_installed = True
             parts.gate.has_stopped_tree = False
         is_fresh = parts.slot.running is None and not parts.options.goes_on
+        self._make_room(plan, is_fresh=is_fresh)
         link = CliLink(plan, parts.options, self._dispatcher, parts.journal, self._link_ended)
         status = parts.status
         handlers = RequestTasks(parts.responder, link, status.set_waiting, status.is_in_turn)
@@ -248,6 +249,16 @@ class Lifecycle:
             await asyncio.wait([link.exit_status], timeout=REAPING)
             raise parts.slot.cause
         return cli
+
+    def _make_room(self, plan: LaunchPlan, *, is_fresh: bool) -> None:
+        """Remove a file that would keep the CLI from resuming the conversation, and from beginning.
+
+        A new conversation whose id the CLI has never seen has none.
+        """
+        remove, options = self._parts.setup.remove_unwritten, self._parts.options
+        may_be_there = not is_fresh or options.session_id is not None
+        if remove is not None and plan.session_id is not None and may_be_there:
+            remove(plan.session_id)
 
     def _started_with(self, handshake: Handshake) -> None:
         """Record the answer of a CLI, and log once what does not hold on its release."""

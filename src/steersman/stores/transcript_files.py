@@ -20,9 +20,13 @@ __all__ = [
     "conversation_in",
     "has_transcript",
     "read_transcript",
+    "remove_unwritten",
     "running_session",
     "transcripts_of",
 ]
+
+QUEUED = b'{"type":"queue-operation",'
+"""Begins a line about the CLI's own queue of prompts, which is no part of the conversation."""
 
 HEAD = 1024 * 1024
 """Bytes at the beginning of a file in which the id of its conversation must be."""
@@ -39,9 +43,26 @@ def has_transcript(env: Mapping[str, str], session_id: str) -> bool | None:
     """Whether a CLI with the environment `env` has saved this conversation; None if not known."""
     config = config_of(env)
     try:
-        return None if config is None else bool(transcripts_of(env, session_id))
+        found = transcripts_of(env, session_id)
+        return None if config is None else not all(map(_is_unwritten, found))
     except OSError:
         return None
+
+
+def remove_unwritten(env: Mapping[str, str], session_id: str) -> None:
+    """Remove the file of a conversation of which the CLI has written nothing but its queue.
+
+    A CLI that was lost early leaves one. The next one neither resumes such a conversation, nor
+    begins one whose file is there. Raises `OSError`.
+    """
+    for path in filter(_is_unwritten, transcripts_of(env, session_id)):
+        path.unlink(missing_ok=True)
+
+
+def _is_unwritten(path: Path) -> bool:
+    """Whether a file has no line, or only lines about the queue; the last one may be cut off."""
+    with path.open("rb") as file:
+        return all(QUEUED.startswith(line[: len(QUEUED)]) for line in file)
 
 
 def read_transcript(env: Mapping[str, str], session_id: str) -> list[bytes] | None:
