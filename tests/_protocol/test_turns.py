@@ -315,7 +315,6 @@ class TurnBookMachine(RuleBasedStateMachine):
         self.settled: list[str] = []
         self.replayed: list[str] = []
         self.is_nameless = True
-        self.has_lifecycle = False
 
     def take(self, events: list[TurnStarted | TurnSettled]) -> list[str]:
         """Note what happened; the uuids that settled."""
@@ -341,25 +340,27 @@ class TurnBookMachine(RuleBasedStateMachine):
 
     @rule(uuid=prompts, state=st.sampled_from(["queued", "started", "unheard"]))
     def tell(self, uuid: str, state: str) -> None:
-        self.is_nameless, self.has_lifecycle = False, True
+        self.is_nameless = False
         assert self.take(self.book.lifecycle(uuid, state)) == []
 
     @rule(uuid=prompts)
     def complete(self, uuid: str) -> None:
-        self.is_nameless, self.has_lifecycle = False, True
+        self.is_nameless = False
         self.completed |= {uuid} & set(self.open)
+        if uuid not in self.started:
+            self.replayed = [each for each in self.replayed if each != uuid]
         assert self.take(self.book.lifecycle(uuid, "completed")) == []
 
     @rule(uuid=consumes(prompts))
     def cancel(self, uuid: str) -> None:
-        self.is_nameless, self.has_lifecycle = False, True
+        self.is_nameless = False
         was_open = uuid in self.open
         assert self.take(self.book.lifecycle(uuid, "cancelled")) == [uuid] * was_open
 
     @rule(uuid=prompts)
     def replay(self, uuid: str) -> None:
         self.is_nameless = False
-        if uuid in self.open and not self.has_lifecycle:
+        if uuid in self.open:
             self.replayed.append(uuid)
         assert self.take(self.book.replayed(uuid)) == []
 

@@ -166,7 +166,7 @@ DIALOG = made(questions.UserDialog(dialog_kind="k"))
         (
             lambda: f.read_table("x=1"),
             (
-                "policy key: got 'x', allowed: rules, available, auto_approve, forbid,"
+                "policy key: got 'x', allowed: rules, available, auto_approve, forbid, repeatable,"
                 " otherwise, remember"
             ),
         ),

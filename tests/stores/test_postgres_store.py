@@ -54,7 +54,7 @@ async def test_a_server_that_is_gone_is_told_and_found_again(
 async def test_a_server_that_does_not_answer_is_told_in_time_and_a_caller_may_leave(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
-    async with PostgresStore(postgres_url, timeout=0.3) as store:
+    async with PostgresStore(postgres_url, timeout=3.0) as store:
         await store.append(KEY, batch_of("a", 1))
         backends = postgres_server.run(
             "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
@@ -64,8 +64,8 @@ async def test_a_server_that_does_not_answer_is_told_in_time_and_a_caller_may_le
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
         try:
-            async with asyncio.timeout(5):
-                with pytest.raises(StoreError, match=r"did not answer within 0.3 s"):
+            async with asyncio.timeout(30):
+                with pytest.raises(StoreError, match=r"did not answer within 3 s"):
                     await store.append(KEY, batch_of("a", 2))
                 task = asyncio.ensure_future(store.load(KEY))
                 await asyncio.sleep(0)

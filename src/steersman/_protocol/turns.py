@@ -100,6 +100,9 @@ class TurnTracker:
             return self._start(uuid)
         if state == "completed":
             self._completed.add(uuid)
+            if uuid not in self._started:
+                # It was dropped, so no result is its own.
+                self._replayed = [each for each in self._replayed if each != uuid]
         if state == "cancelled":
             return self._settle([uuid], None, was_cancelled=True)
         return []
@@ -124,11 +127,11 @@ class TurnTracker:
         """Handle a replayed prompt: on older CLIs the only sign that it has started."""
         self.is_nameless = False
         uuid = self._aliases.get(uuid, uuid)
-        if uuid not in self._open or self._has_lifecycle:
-            # A CLI that reports more also replays the prompts that it drops.
+        if uuid not in self._open:
             return []
         self._replayed.append(uuid)
-        return self._start(uuid)
+        # A CLI that reports more also replays the prompts that it drops.
+        return [] if self._has_lifecycle else self._start(uuid)
 
     def result(self, fields: RoutingFields, line: bytes) -> list[TurnEvent]:
         """Handle a result."""
