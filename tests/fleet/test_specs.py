@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from steersman import Agent
 from steersman._uuids import uuid_of
-from steersman.errors import LeaseLost, UsageError
+from steersman.errors import ChannelClosed, LeaseLost, SteersmanError, UsageError
 from steersman.fleet.ports import JobSpec
 from steersman.fleet.segments import StoreSegments
 from steersman.fleet.specs import budget_of, limits_fields, limits_for, usd_of
@@ -145,27 +145,39 @@ async def test_a_segment_is_run_again_unless_the_store_has_what_the_job_goes_by(
 
 
 class Stopped:
-    """An agent whose process was stopped until the lease was lost, before its CLI had started."""
+    """An agent whose sessions do not start."""
 
     options = Agent().options
 
+    def __init__(self, error: SteersmanError) -> None:
+        self._error = error
+
     async def open(self, _name: str, **_words: Any) -> Any:
-        raise LeaseLost("c", "this process was stopped")
+        raise self._error
 
 
-async def test_a_segment_that_lost_its_lease_before_its_cli_started_is_run_again(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("error", "leaves"),
+    [
+        (LeaseLost("c", "this process was stopped"), False),
+        (ChannelClosed("this session is being parked"), True),
+    ],
+    ids=["lost lease", "drained"],
+)
+async def test_a_segment_whose_worker_has_to_stop_before_its_turn_is_sent_is_run_again(
+    tmp_path: Path, error: SteersmanError, *, leaves: bool
 ) -> None:
     async with asyncio.timeout(20), SqliteStore(tmp_path / "work.db") as store:
         segments = StoreSegments(
-            {"default": cast("Agent", Stopped())},
+            {"default": cast("Agent", Stopped(error))},
             store,
             lease=30.0,
             park_after=0.1,
             is_shared=False,
             gate=TurnGate(1),
         )
+        if leaves:
+            await segments.park_all()
         end = await segments.run(JobSpec(conversation="c", prompt="go", key="k"), 0)
 
-    assert end.state == "again"
-    assert "stopped" in end.why
+    assert (end.state, end.why) == ("again", error.what)

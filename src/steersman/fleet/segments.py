@@ -108,7 +108,9 @@ class StoreSegments:
             held = await self._reserve(agent, spec)
             return held if held is not None else await self._turn(agent, spec)
         except SteersmanError as error:
-            if isinstance(error, StoreError) or error.code in UNDECIDED:
+            is_undecided = isinstance(error, StoreError) or error.code in UNDECIDED
+            if is_undecided or self._is_leaving:
+                # A session that is parked while its turn is sent refuses the turn.
                 return SegmentEnd(state="again", why=error.what, after=AGAIN)
             return await self._settled(spec, failed_result(spec, error), 0.0)
         except asyncio.CancelledError:
