@@ -18,10 +18,9 @@ from steersman.fleet._dbos.places import Place, place_at
 from steersman.fleet._dbos.runner import Rhythm
 from steersman.fleet.ports import job_id
 from steersman.fleet.worker import Worker
-from steersman.inbox.fleet_rows import WorkerRow
 from steersman.permissions import Allow
 from steersman.ports import StoredTurn
-from steersman.stores import SqliteStore
+from steersman.stores import SqliteStore, WorkerRow
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests.inbox.places import Session, an_ask
 
@@ -142,7 +141,7 @@ async def test_jobs_of_a_dead_worker_are_taken_over_although_the_store_failed_me
 ) -> None:
     place = place_at(f"sqlite://{tmp_path / 'fleet.db'}", create=True)
     async with SqliteStore(tmp_path / "fleet.db") as store:
-        fleet = store.inbox().fleet
+        fleet = store.fleet
         for name in ("dead1", "dead2"):
             await fleet.join(WorkerRow(name, "m", 7, 4), 0.0)
         engine = Faulty(recover=1)
@@ -159,5 +158,5 @@ async def test_jobs_of_a_dead_worker_are_taken_over_although_the_store_failed_me
 
 
 async def stored_faults(store: SqliteStore, name: str) -> tuple[str, ...]:
-    (mine,) = [each for each in await store.inbox().fleet.workers() if each.worker == name]
+    (mine,) = [each for each in await store.fleet.workers() if each.worker == name]
     return mine.faults

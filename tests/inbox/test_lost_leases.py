@@ -11,13 +11,12 @@ from typing import Any, cast
 import pytest
 
 from steersman.errors import AskGone
-from steersman.inbox import StoredInbox
-from steersman.inbox.keeper import AskKeeper
-from steersman.inbox.rows import AskRow, AskRows
+from steersman.inbox.rows import AskRow
 from steersman.permissions import Allow, CanUseTool
 from steersman.ports import StoredTurn
-from steersman.stores.ask_table import AskTable
-from steersman.stores.sqlite_asks import sqlite_asks
+from steersman.stores import PostgresStore, SqliteStore
+from steersman.stores._sql.asks import AskTable
+from steersman.stores._sql.store import SqlStore
 from tests.inbox.places import LIMIT, OTHER, TOOL, Session, an_ask
 
 LONG = 60.0
@@ -25,101 +24,99 @@ SUBAGENT = CanUseTool(tool_name="Bash", input={}, tool_use_id="t2", agent_id="a1
 THIRD = CanUseTool(tool_name="Bash", input={"command": "pwd"}, tool_use_id="t3")
 TURN = StoredTurn("u1", "invoice 7", "pay")
 
-MakeRows = Callable[[], AskTable]
+MakeStore = Callable[[], SqlStore]
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.process)])
-def make_rows(request: pytest.FixtureRequest, tmp_path: Path) -> MakeRows:
+def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> MakeStore:
     if request.param == "sqlite":
-        return lambda: sqlite_asks(tmp_path / "work.db", 5.0)
-    # The fast tests on newer Pythons have no driver.
-    from steersman.stores.postgres_asks import postgres_asks  # noqa: PLC0415
-
+        return lambda: SqliteStore(tmp_path / "work.db", timeout=5.0)
     url = request.getfixturevalue("postgres_url")
-    return lambda: postgres_asks(url, 5.0, 3)
+    return lambda: PostgresStore(url, timeout=5.0)
 
 
 @pytest.fixture
-async def rows(make_rows: MakeRows) -> AsyncIterator[AskTable]:
-    made = make_rows()
-    yield made
-    await made.aclose()
+async def store(make_store: MakeStore) -> AsyncIterator[SqlStore]:
+    async with make_store() as made:
+        yield made
 
 
-async def take(rows: AskRows, token: str) -> None:
+async def take(store: SqlStore, token: str) -> None:
     given = {"key": "c", "owner": token, "token": token, "machine": "m", "seconds": LONG}
-    await rows.work.take("s1", **cast("Any", given))
+    await store.work.take("s1", **cast("Any", given))
 
 
-async def answered(rows: AskRows, row: AskRow) -> AskRow:
-    return await rows.end(row.number, "answered", "ann", '{"behavior":"allow"}', "m")
+async def answered(store: SqlStore, row: AskRow) -> AskRow:
+    return await store.asks.end(row.number, "answered", "ann", '{"behavior":"allow"}', "m")
 
 
-async def opened(rows: AskRows, payload: Any = TOOL, token: str = "") -> AskRow:
-    row = await rows.open(an_ask(payload), None, (), token)
+async def opened(store: SqlStore, payload: Any = TOOL, token: str = "") -> AskRow:
+    row = await store.asks.open(an_ask(payload), None, (), token)
     assert row is not None
     return row
 
 
-async def test_an_ask_is_stored_only_with_the_lease(rows: AskTable) -> None:
-    await take(rows, "a")
-    stored = await opened(rows, token="a")
-    await rows.work.release("s1", "a")
+async def test_an_ask_is_stored_only_with_the_lease(store: SqlStore) -> None:
+    await take(store, "a")
+    stored = await opened(store, token="a")
+    await store.work.release("s1", "a")
 
-    refused = [await rows.open(an_ask(OTHER), None, (), token) for token in ("a", "b")]
+    refused = [await store.asks.open(an_ask(OTHER), None, (), token) for token in ("a", "b")]
 
     assert refused == [None, None]
-    assert [each.number for each in await rows.open_ones()] == [stored.number]
+    assert [each.number for each in await store.asks.open_ones()] == [stored.number]
 
 
-async def test_an_answer_is_used_only_with_the_lease(rows: AskTable) -> None:
-    await take(rows, "a")
-    row = await answered(rows, await opened(rows, token="a"))
-    await rows.work.release("s1", "a")
-    await take(rows, "b")
+async def test_an_answer_is_used_only_with_the_lease(store: SqlStore) -> None:
+    await take(store, "a")
+    row = await answered(store, await opened(store, token="a"))
+    await store.work.release("s1", "a")
+    await take(store, "b")
 
-    lost = await rows.use(row.number, "mark of a", "a")
-    kept = await rows.use(row.number, "mark of b", "b")
+    lost = await store.asks.use(row.number, "mark of a", "a")
+    kept = await store.asks.use(row.number, "mark of b", "b")
 
     assert (lost.used_mark, kept.used_mark) == (None, "mark of b")
 
 
-async def test_an_ask_is_closed_unless_another_has_the_conversation(rows: AskTable) -> None:
-    await take(rows, "a")
-    first, second = [await opened(rows, each, token="a") for each in (TOOL, OTHER)]
-    await rows.work.release("s1", "a")
-    await rows.close(first.number, "withdrawn", "mark", "a")
-    await take(rows, "b")
+async def test_an_ask_is_closed_unless_another_has_the_conversation(store: SqlStore) -> None:
+    await take(store, "a")
+    first, second = [await opened(store, each, token="a") for each in (TOOL, OTHER)]
+    await store.work.release("s1", "a")
+    await store.asks.close(first.number, "withdrawn", "mark", "a")
+    await take(store, "b")
 
-    await rows.close(second.number, "withdrawn late", "mark", "a")
+    await store.asks.close(second.number, "withdrawn late", "mark", "a")
 
-    assert [each.number for each in await rows.open_ones()] == [second.number]
+    assert [each.number for each in await store.asks.open_ones()] == [second.number]
 
 
-async def test_closing_an_ask_that_was_answered_meanwhile_spends_its_answer(rows: AskTable) -> None:
-    row = await answered(rows, await opened(rows))
+async def test_closing_an_ask_that_was_answered_meanwhile_spends_its_answer(
+    store: SqlStore,
+) -> None:
+    row = await answered(store, await opened(store))
 
-    await rows.close(row.number, "withdrawn", "mark")
+    await store.asks.close(row.number, "withdrawn", "mark")
 
-    assert (await rows.use(row.number, "another")).used_mark == "mark"
+    assert (await store.asks.use(row.number, "another")).used_mark == "mark"
 
 
 @pytest.mark.parametrize("outcome", ["cancelled", "interrupted", "failed", "completed"])
-async def test_the_asks_of_a_turn_are_closed_with_it(rows: AskTable, outcome: str) -> None:
-    await take(rows, "a")
-    await rows.work.begin("s1", "a", TURN)
-    waiting = await opened(rows, TOOL, "a")
-    decided = await answered(rows, await opened(rows, OTHER, "a"))
-    other = await rows.open(an_ask(THIRD, turn="u2"), None, (), "a")
+async def test_the_asks_of_a_turn_are_closed_with_it(store: SqlStore, outcome: str) -> None:
+    await take(store, "a")
+    await store.work.begin("s1", "a", TURN)
+    waiting = await opened(store, TOOL, "a")
+    decided = await answered(store, await opened(store, OTHER, "a"))
+    other = await store.asks.open(an_ask(THIRD, turn="u2"), None, (), "a")
 
-    await rows.work.settle("s1", "a", "u1", "settled", outcome)
+    await store.work.settle("s1", "a", "u1", "settled", outcome)
 
     assert other is not None
-    assert [each.number for each in await rows.open_ones()] == [other.number]
-    assert (await rows.use(decided.number, "mark")).used_mark != "mark"
-    assert await rows.of_turn("s1", "u1") == []
+    assert [each.number for each in await store.asks.open_ones()] == [other.number]
+    assert (await store.asks.use(decided.number, "mark")).used_mark != "mark"
+    assert await store.asks.of_turn("s1", "u1") == []
     with pytest.raises(AskGone, match=f"the turn was {outcome}"):
-        raise (await rows.find(waiting.ask.id, "s1"))[0].error()
+        raise (await store.asks.find(waiting.ask.id, "s1"))[0].error()
 
 
 @pytest.mark.parametrize(
@@ -128,15 +125,15 @@ async def test_the_asks_of_a_turn_are_closed_with_it(rows: AskTable, outcome: st
     ids=["a parked turn waits for it", "a background subagent outlives its turn"],
 )
 async def test_an_ask_that_is_still_needed_stays_open(
-    rows: AskTable, state: str, outcome: str, payload: CanUseTool
+    store: SqlStore, state: str, outcome: str, payload: CanUseTool
 ) -> None:
-    await take(rows, "a")
-    await rows.work.begin("s1", "a", TURN)
-    row = await opened(rows, payload, "a")
+    await take(store, "a")
+    await store.work.begin("s1", "a", TURN)
+    row = await opened(store, payload, "a")
 
-    await rows.work.settle("s1", "a", "u1", state, outcome)
+    await store.work.settle("s1", "a", "u1", state, outcome)
 
-    assert [each.number for each in await rows.open_ones()] == [row.number]
+    assert [each.number for each in await store.asks.open_ones()] == [row.number]
 
 
 class SlowToUse:
@@ -166,11 +163,12 @@ class SlowToUse:
 
 @pytest.mark.parametrize("may_return", [True, False], ids=["left", "withdrawn"])
 async def test_an_answer_that_is_used_while_its_request_is_let_go_is_given_back_or_spent(
-    make_rows: MakeRows, *, may_return: bool
+    make_store: MakeStore, *, may_return: bool
 ) -> None:
-    slow = SlowToUse(make_rows())
-    keeper = AskKeeper(lambda: cast("AskRows", slow))
-    inbox, other = StoredInbox(keeper), StoredInbox(AskKeeper(make_rows))
+    store, other_store = make_store(), make_store()
+    slow = SlowToUse(store.asks)
+    store.asks = cast("AskTable", slow)
+    inbox, other = store.inbox(), other_store.inbox()
     first, second = Session(inbox), Session(other)
     ask = first.open(an_ask())
     await first.shown()
@@ -182,13 +180,13 @@ async def test_an_answer_that_is_used_while_its_request_is_let_go_is_given_back_
         # A call in the same thread: `close_ask` has come there before it.
         await inbox.list()
         slow.go_on()
-        await keeper.aclose()
+        await store.aclose()
         second.open(an_ask(id_="again"))
         if may_return:
             await second.answers()
         else:
             await second.shown()
-        await other._keeper.aclose()
+        await other_store.aclose()
 
     assert first.got == []
     assert [by for _, by in second.got] == (["ann"] if may_return else [])

@@ -11,14 +11,15 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from steersman import Agent
 from steersman.permissions import Policy
-from steersman.stores import SqliteStore, sqlite_asks
+from steersman.stores._sql.database import Work
+from steersman.stores._sql.sqlite_database import SqliteDatabase
+from steersman.stores._sql.store import SqlStore
 from tests.live.durable import CUSTOMER, INVOICE
 
 __all__ = ["GO"]
@@ -27,19 +28,19 @@ GO = "leave now"
 """The file that tells the host to leave."""
 
 
-class Mortal(sqlite_asks._SqliteAsks):
+class Mortal(SqliteDatabase):
     """A database at one of whose calls the process is killed, before or after it."""
 
     left: float = float("inf")
     """How many ends of calls are left; each call has two."""
 
-    async def read(self, work: Callable[..., Awaitable[Any]]) -> Any:
+    async def read(self, work: Work[Any]) -> Any:
         self._end()
         found = await super().read(work)
         self._end()
         return found
 
-    async def write(self, work: Callable[..., Awaitable[Any]], *, is_vital: bool) -> Any:
+    async def write(self, work: Work[Any], *, is_vital: bool = False) -> Any:
         self._end()
         found = await super().write(work, is_vital=is_vital)
         self._end()
@@ -73,7 +74,8 @@ async def main(given: dict[str, Any]) -> None:
         mine.cancel()
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated)
-    async with SqliteStore(given.pop("store")) as store:
+    path = Path(given.pop("store"))
+    async with SqlStore(Mortal(path, 30.0), SqliteDatabase(path, 30.0)) as store:
         agent = Agent(inbox=store.inbox(), policy=policy, **given)
         async with agent.open(CUSTOMER) as session:
             await session.send("pay", key=INVOICE)
@@ -83,6 +85,5 @@ async def main(given: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sqlite_asks._SqliteAsks = Mortal  # type: ignore[misc]
     with suppress(asyncio.CancelledError):
         asyncio.run(main(json.loads(sys.argv[1])))

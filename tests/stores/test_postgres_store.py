@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from steersman.errors import StoreError, StoreTooNew, UsageError
-from steersman.stores import PostgresStore, postgres
+from steersman.stores import PostgresStore
+from steersman.stores._sql import sessions
 from tests.postgres import PostgresServer
 from tests.stores.writing import KEY, batch_of
 
@@ -51,8 +52,10 @@ async def test_a_server_that_is_gone_is_told_and_found_again(
 async def test_a_server_that_does_not_answer_is_told_in_time_and_a_caller_may_leave(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
-    async with PostgresStore(postgres_url, timeout=0.3) as store:
+    async with PostgresStore(postgres_url) as store:
         await store.append(KEY, batch_of("a", 1))
+    async with PostgresStore(postgres_url, timeout=1.0) as store:
+        await store.positions(KEY)
         backends = postgres_server.run(
             "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
             " AND pid <> pg_backend_pid()"
@@ -62,7 +65,7 @@ async def test_a_server_that_does_not_answer_is_told_in_time_and_a_caller_may_le
             os.kill(pid, signal.SIGSTOP)
         try:
             async with asyncio.timeout(5):
-                with pytest.raises(StoreError, match=r"did not answer within 0.3 s"):
+                with pytest.raises(StoreError, match=r"did not answer within 1 s"):
                     await store.append(KEY, batch_of("a", 2))
                 task = asyncio.ensure_future(store.load(KEY))
                 await asyncio.sleep(0)
@@ -80,6 +83,11 @@ async def test_a_server_that_does_not_answer_is_told_in_time_and_a_caller_may_le
     assert len(uuids) == len(set(uuids)) == 8
 
 
+def connections_of(store: Any) -> Any:
+    """The connections on which a store reads and writes sessions."""
+    return store._sessions._connections
+
+
 class LosesTheAnswer:
     """A connection that is lost just after, or just before, a commit reaches the server."""
 
@@ -90,9 +98,9 @@ class LosesTheAnswer:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
-    async def execute(self, statement: Any, *values: Any) -> Any:
+    async def execute(self, statement: Any, *values: Any, **how: Any) -> Any:
         if statement != "COMMIT":
-            return await self._connection.execute(statement, *values)
+            return await self._connection.execute(statement, *values, **how)
         if self._commits:
             await self._connection.execute(statement)
         self._connection.pgconn.finish()
@@ -105,7 +113,8 @@ async def test_a_commit_whose_answer_was_lost_is_looked_up_and_not_done_twice(
 ) -> None:
     async with PostgresStore(postgres_url) as store:
         await store.append(KEY, batch_of("a", 1))
-        run, lost = store._connections.run, list[bool]()
+        connections, lost = connections_of(store), list[bool]()
+        run = connections.run
 
         async def losing(work: Any) -> Any:
             async def once(connection: Any) -> Any:
@@ -116,7 +125,7 @@ async def test_a_commit_whose_answer_was_lost_is_looked_up_and_not_done_twice(
 
             return await run(once)
 
-        store._connections.run = losing  # type: ignore[method-assign] # the seam is the network
+        connections.run = losing  # the seam is the network
         await store.append(KEY, batch_of("a", 2))
 
         # Entries without a uuid would tell.
@@ -127,16 +136,22 @@ async def test_a_commit_whose_answer_was_lost_is_looked_up_and_not_done_twice(
 class Crashes(LosesTheAnswer):
     """A connection whose server crashes before a commit, and gives transaction ids again."""
 
-    def __init__(self, connection: Any, server: PostgresServer) -> None:
+    def __init__(self, connection: Any, server: PostgresServer, loop: Any) -> None:
         super().__init__(connection, commits=False)
         self._server = server
+        self._loop = loop
 
-    async def execute(self, statement: Any, *values: Any) -> Any:
+    async def execute(self, statement: Any, *values: Any, **how: Any) -> Any:
         if statement == "COMMIT":
-            self._server.restart()
-            for _ in range(8):
-                self._server.run("SELECT pg_current_xact_id()")
-        return await super().execute(statement, *values)
+            # In the thread of the test: the server ends with the thread that has started it.
+            crash = asyncio.run_coroutine_threadsafe(self._crash(), self._loop)
+            await asyncio.wrap_future(crash)
+        return await super().execute(statement, *values, **how)
+
+    async def _crash(self) -> None:
+        self._server.restart()
+        for _ in range(8):
+            self._server.run("SELECT pg_current_xact_id()")
 
 
 async def test_what_a_crash_has_rolled_back_is_written_again(
@@ -145,18 +160,20 @@ async def test_what_a_crash_has_rolled_back_is_written_again(
     async with PostgresStore(postgres_url) as store:
         await store.append(KEY, batch_of("a", 1))
         postgres_server.run("CHECKPOINT")
-        run, lost = store._connections.run, list[bool]()
+        loop = asyncio.get_running_loop()
+        connections, lost = connections_of(store), list[bool]()
+        run = connections.run
 
         async def losing(work: Any) -> Any:
             async def once(connection: Any) -> Any:
                 if lost:
                     return await work(connection)
                 lost.append(True)
-                return await work(Crashes(connection, postgres_server))
+                return await work(Crashes(connection, postgres_server, loop))
 
             return await run(once)
 
-        store._connections.run = losing  # type: ignore[method-assign] # the seam is the network
+        connections.run = losing  # the seam is the network
         await store.append(KEY, batch_of("a", 2))
 
         assert await store.load(KEY) == [*batch_of("a", 1), *batch_of("a", 2)]
@@ -166,7 +183,8 @@ async def test_what_a_crash_has_rolled_back_is_written_again(
 async def test_a_batch_that_others_have_followed_is_not_written_twice(postgres_url: str) -> None:
     async with PostgresStore(postgres_url) as store, PostgresStore(postgres_url) as other:
         await store.append(KEY, batch_of("a", 1))
-        run, lost = store._connections.run, list[bool]()
+        connections, lost = connections_of(store), list[bool]()
+        run = connections.run
 
         async def losing(work: Any) -> Any:
             async def once(connection: Any) -> Any:
@@ -178,9 +196,9 @@ async def test_a_batch_that_others_have_followed_is_not_written_twice(postgres_u
 
             return await run(once)
 
-        store._connections.run = losing  # type: ignore[method-assign] # as above
+        connections.run = losing  # as above
         await store.append(KEY, batch_of("a", 2))
-        store._connections.run = run  # type: ignore[method-assign] # as above
+        connections.run = run
 
         wanted = [*batch_of("a", 1), *batch_of("a", 2), *batch_of("b", 1)]
         assert await store.load(KEY) == wanted
@@ -191,7 +209,8 @@ async def test_a_commit_that_cannot_be_looked_up_is_reported_as_not_known(
 ) -> None:
     async with PostgresStore(postgres_url) as store:
         await store.append(KEY, batch_of("a", 1))
-        run = store._connections.run
+        connections = connections_of(store)
+        run = connections.run
 
         async def losing(work: Any) -> Any:
             async def once(connection: Any) -> Any:
@@ -203,13 +222,13 @@ async def test_a_commit_that_cannot_be_looked_up_is_reported_as_not_known(
 
             return await run(once)
 
-        store._connections.run = losing  # type: ignore[method-assign] # the seam is the network
+        connections.run = losing  # the seam is the network
         try:
-            with pytest.raises(StoreError, match="not known whether the batch was stored"):
+            with pytest.raises(StoreError, match="not known whether the change was stored"):
                 await store.append(KEY, batch_of("a", 2))
         finally:
             postgres_server.start()
-        store._connections.run = run  # type: ignore[method-assign] # as above
+        connections.run = run
 
         assert await store.load(KEY) == [*batch_of("a", 1), *batch_of("a", 2)]
 
@@ -300,7 +319,7 @@ async def test_a_table_that_the_user_may_not_write_is_told(
 
 
 async def test_a_large_batch_is_sent_in_portions_and_stays_one_batch(postgres_url: str) -> None:
-    text = "x" * (postgres.MOST_SENT // 3)
+    text = "x" * (sessions.MOST_SENT // 3)
     entries: list[Any] = [{"type": "x", "uuid": str(number), "text": text} for number in range(4)]
     async with PostgresStore(postgres_url) as store:
         await store.append(KEY, entries)

@@ -177,7 +177,7 @@ class StoreSegments:
         """Reserve what the turn may cost. Returns how the segment ends if there is not enough."""
         if spec.budget is None:
             return None
-        fleet = self._store.inbox().fleet
+        fleet = self._store.fleet
         amount = limits_for(agent, spec.limits).turn.usd
         match await fleet.reserve(spec.budget, spec.id, amount):
             case "reserved":
@@ -192,7 +192,7 @@ class StoreSegments:
         return SegmentEnd(state="settled", result=failed_result(spec, error))
 
     async def _out(self, name: str) -> LimitReached:
-        known = {each.name: each for each in await self._store.inbox().fleet.budgets()}
+        known = {each.name: each for each in await self._store.fleet.budgets()}
         budget = known[name]
         return LimitReached("budget", "usd", budget.spent, budget.usd)
 
@@ -207,7 +207,7 @@ class StoreSegments:
         if spec.budget is None and (agent is None or agent.options.limits.fleet_budget is None):
             return
         try:
-            await self._store.inbox().fleet.settle(spec.id, cost)
+            await self._store.fleet.settle(spec.id, cost)
         except StoreError as error:
             log.warning("what the job %s has reserved stays so: %s", spec.id, error)
 

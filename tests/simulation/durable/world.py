@@ -10,22 +10,19 @@ import asyncio
 import contextlib
 import random
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from steersman._portal.home_thread import HomeThread
 from steersman.errors import StoreError
-from steersman.inbox.keeper import AskKeeper, _Run
-from steersman.inbox.rows import AskRows
-from steersman.inbox.stored import StoredInbox
 from steersman.ports import Channel, Launch, Receiver
-from steersman.stores.ask_table import AskTable
-from steersman.stores.databases import Run
-from steersman.stores.sqlite_asks import _SqliteAsks
-from steersman.stores.sqlite_database import SqliteDatabase
+from steersman.stores._sql.database import Work
+from steersman.stores._sql.sqlite_database import SqliteDatabase
+from steersman.stores._sql.store import SqlStore
 from steersman.testing.faults import VirtualClockLoop
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, call, calls, say, stall
@@ -179,12 +176,9 @@ class Process:
         self.ends_by = "leave"
         """What ends the tools of this host."""
         self._channels: list[Channel] = []
-        self.keeper = _LoopKeeper(self._rows)
-        self.inbox = StoredInbox(self.keeper)
-
-    def _rows(self) -> AskRows:
-        database = _SqliteAsks(SqliteDatabase(self.world.path, 5.0), self.world.clock)
-        return AskTable(_Cable(self, database))
+        self.database = _Cable(self)
+        self.store = SqlStore(self.database, self.database)
+        self.inbox = self.store.inbox()
 
     def kill(self) -> None:
         """End it at once: the guard kills its CLI, and its lease stays."""
@@ -238,63 +232,51 @@ class _Ear:
         return lambda *args, **kw: None if self._process.is_dead else found(*args, **kw)
 
 
-class _Cable:
+class _Cable(SqliteDatabase):
     """The way from one process to the database."""
 
-    def __init__(self, process: Process, inner: _SqliteAsks) -> None:
-        self._process, self._inner = process, inner
+    def __init__(self, process: Process) -> None:
+        super().__init__(process.world.path, 5.0, process.world.clock)
+        self.home = _LoopHome()
+        self._process = process
 
-    async def read(self, work: Callable[[Run], Awaitable[T]]) -> T:
-        return await self._pass(lambda: self._inner.read(work))
+    async def read(self, work: Work[T]) -> T:
+        return await self._pass(super().read(work))
 
-    async def write(self, work: Callable[[Run], Awaitable[T]], *, is_vital: bool) -> T:
-        return await self._pass(lambda: self._inner.write(work, is_vital=is_vital))
+    async def write(self, work: Work[T], *, is_vital: bool = False) -> T:
+        return await self._pass(super().write(work, is_vital=is_vital))
 
-    async def _pass(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _pass(self, call: Coroutine[Any, Any, T]) -> T:
         process = self._process
-        if process.world.now < process.away_until:
-            raise StoreError("the store is away")
-        await process.step()
-        done = await call()
-        await process.step()
-        return done
+        with contextlib.closing(call):
+            if process.world.now < process.away_until:
+                raise StoreError("the store is away")
+            await process.step()
+            done = await call
+            await process.step()
+            return done
 
-    async def next_change(self, run: Run, *also: str) -> int:
-        return await self._inner.next_change(run, *also)
+
+class _LoopHome(HomeThread):
+    """As a thread, but in the loop of the run."""
+
+    def __init__(self) -> None:
+        super().__init__("", _nothing, 1.0)
+        self._tasks: set[asyncio.Future[None]] = set()
 
     @property
-    def returns_rows(self) -> bool:
-        return self._inner.returns_rows
+    def is_here(self) -> bool:
+        return True
 
-    async def signal(self, changed: Callable[[], None]) -> None:
-        await self._inner.signal(changed)
+    def start(self, work: Callable[[], Awaitable[None]]) -> None:
+        task = asyncio.ensure_future(work())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class _LoopKeeper(AskKeeper):
-    """As in a thread, but in the loop of the run."""
-
-    def _do(self, job: Callable[[_Run], None], *, starts: bool = True) -> None:
-        if self._run is None and starts:
-            self._run = _LoopRun(self._make_rows(), self._ended)
-            self._run.start()
-        if self._run is not None:
-            self._run.put(job)
+    def post(self, job: Callable[[], None], *, starts: bool = True) -> None:
+        if starts or self._tasks:
+            asyncio.get_running_loop().call_soon(job)
 
 
-class _LoopRun(_Run):
-    def __init__(self, rows: AskRows, ended: Callable[[_Run], bool]) -> None:
-        super().__init__(rows, ended)
-        self._loop.close()
-        self._loop = asyncio.get_running_loop()
-
-    def start(self) -> None:
-        self._task = asyncio.ensure_future(self._live())
-
-    async def _live(self) -> None:
-        try:
-            await self._main()
-        finally:
-            self.done.set_result(None)
+async def _nothing() -> None:
+    """Close nothing."""
