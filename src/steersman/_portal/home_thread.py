@@ -45,6 +45,8 @@ class HomeThread:
         self._rest = rest
         self._lock = threading.Lock()
         self._life: _Life | None = None
+        self._forgotten: finalize[..., HomeThread] | None = None
+        """Ends the last life when this object is forgotten."""
         self._pid = os.getpid()
         self.is_closed = False
 
@@ -85,7 +87,10 @@ class HomeThread:
             if self._life is None and starts:
                 self._life = _Life(self._at_rest, self._rest, WeakMethod(self._may_end))
                 self._life.start(self._name)
-                finalize(self, self._life.put, self._life.stop).atexit = False
+                if self._forgotten is not None:
+                    self._forgotten.detach()
+                self._forgotten = finalize(self, _end, self._life, self._pid)
+                self._forgotten.atexit = False
             if self._life is not None:
                 self._life.put(job)
 
@@ -140,7 +145,8 @@ class _Life:
         self._at_rest = at_rest
         self._rest = rest
         self._may_end = may_end
-        self._lock = threading.Lock()
+        # It may be taken again by the collector of garbage, which ends the thread.
+        self._lock = threading.RLock()
         self._loop = asyncio.new_event_loop()
         self._is_looping = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -216,6 +222,11 @@ class _Life:
         self._tasks.discard(task)
         if not self._tasks:
             self._loop.stop()
+
+
+def _end(life: _Life, pid: int) -> None:
+    if pid == os.getpid():
+        life.put(life.stop)
 
 
 async def _run(work: Callable[[], Awaitable[None]]) -> None:
