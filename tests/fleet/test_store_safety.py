@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import os
-import pickle
 import sqlite3
 import subprocess
 import sys
@@ -15,7 +12,6 @@ import pytest
 
 from steersman.errors import StoreError, StoreTooNew, UsageError
 from steersman.fleet import FleetClient
-from steersman.fleet._dbos.loading import load
 from steersman.fleet._dbos.places import place_at
 from steersman.stores import SqliteStore
 
@@ -106,33 +102,6 @@ async def test_bad_input_is_refused_before_anything_is_stored(
             await client.send(**given)  # type: ignore[arg-type]  # bad on purpose
 
     assert path.stat().st_size == 0
-
-
-class Evil:
-    """Runs a command when it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return os.mkdir, (str(self.path),)
-
-
-def test_a_row_that_holds_a_pickle_runs_no_code(tmp_path: Path) -> None:
-    load()
-    from dbos import DBOSPortableJSONSerializer, _serialization  # noqa: PLC0415 - heavy
-
-    made = tmp_path / "made"
-    row = base64.b64encode(pickle.dumps(Evil(made))).decode()
-    ours = DBOSPortableJSONSerializer()
-    for read in (_serialization.deserialize_value, _serialization.deserialize_args):
-        with pytest.raises(TypeError, match="pickle"):
-            read(row, "py_pickle", ours)
-    texts = dict.fromkeys(("serialized_input", "serialized_output", "serialized_exception"), row)
-    listed = _serialization.safe_deserialize(ours, "py_pickle", "w", **texts)
-
-    assert str(listed[0]) == row
-    assert not made.exists()
 
 
 @pytest.mark.process

@@ -51,6 +51,14 @@ def scripted(sandbox: CliSandbox, cli: Path) -> Iterator[MakeScripted]:
     assert [surprise for script in scripts for surprise in script.surprises] == []
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.soak_only)])
+def work_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where durable work is stored: a file, and in `make soak` also a PostgreSQL."""
+    if request.param == "sqlite":
+        return f"sqlite://{tmp_path / 'work.db'}"
+    return str(request.getfixturevalue("postgres_url"))
+
+
 def script_of(*steps: Answer | Scene | Script) -> Script:
     if len(steps) == 1 and isinstance(steps[0], Script):
         return steps[0]

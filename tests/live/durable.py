@@ -7,13 +7,12 @@ import json
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from steersman import Agent, Allow, Session, TurnResult
 from steersman.inbox import StoredInbox
 from steersman.permissions import Ask
-from steersman.stores import SqliteStore
+from steersman.stores import PostgresStore, SqliteStore
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Step, call
 from tests.live.staging import until
@@ -32,6 +31,7 @@ __all__ = [
     "paid",
     "parked_turn",
     "stands_in_file",
+    "store_at",
     "write",
 ]
 
@@ -43,13 +43,13 @@ import asyncio, json, signal, sys
 from contextlib import suppress
 from steersman import Agent
 from steersman.options import Park
-from steersman.stores import SqliteStore
+from tests.live.durable import store_at
 
 async def main(given):
     if given.pop("closes"):
         loop, mine = asyncio.get_running_loop(), asyncio.current_task()
         loop.add_signal_handler(signal.SIGTERM, mine.cancel)
-    async with SqliteStore(given.pop("store")) as store:
+    async with store_at(given.pop("store")) as store:
         park = Park(lease=given.pop("lease"), grace=given.pop("grace"))
         agent = Agent(inherit_env=False, inbox=store.inbox(), park=park, **given)
         async with agent.open("customer 7") as session:
@@ -62,10 +62,16 @@ with suppress(asyncio.CancelledError):
 """
 
 
+def store_at(url: str) -> SqliteStore | PostgresStore:
+    """The store of a URL, as the fixture `work_url` gives it."""
+    path = url.removeprefix("sqlite://")
+    return PostgresStore(url) if path == url else SqliteStore(path)
+
+
 @asynccontextmanager
 async def another_host(
     agent: Agent,
-    store: Path,
+    store: str,
     *,
     closes: bool = False,
     lease: float = 30.0,
@@ -78,7 +84,7 @@ async def another_host(
         "cwd": str(options.cwd),
         "cli_path": str(options.cli_path),
         "env": dict(options.env),
-        "store": str(store),
+        "store": store,
         "closes": closes,
         "lease": lease,
         "grace": grace,
@@ -130,7 +136,9 @@ async def stands_in_file(agent: Agent, text: str) -> None:
     await until(lambda: is_stored(text, config_of(agent.options.env)))
 
 
-async def parked_turn(agent: Agent, store: SqliteStore) -> tuple[Session, TurnResult, Ask]:
+async def parked_turn(
+    agent: Agent, store: SqliteStore | PostgresStore
+) -> tuple[Session, TurnResult, Ask]:
     """A session that was parked while the first ask of its turn waits."""
     session = await agent.open(CUSTOMER)
     turn = await session.send("pay", key=INVOICE)
@@ -146,7 +154,7 @@ async def goes_on(agent: Agent, *, again: bool = False) -> list[TurnResult]:
         return [await turn for turn in turns]
 
 
-async def goes_on_when_ready(agent: Agent, store: SqliteStore) -> list[TurnResult]:
+async def goes_on_when_ready(agent: Agent, store: SqliteStore | PostgresStore) -> list[TurnResult]:
     """Wait until a conversation can go on, open it by its key, and take up its turns."""
     async with aclosing(store.ready()) as ready:
         conversation = await anext(ready)

@@ -11,16 +11,15 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from steersman import Agent
 from steersman.permissions import Policy
-from steersman.stores._sql.database import Work
-from steersman.stores._sql.sqlite_database import SqliteDatabase
-from steersman.stores._sql.store import SqlStore
-from tests.live.durable import CUSTOMER, INVOICE
+from steersman.stores._sql.database import Database
+from tests.live.durable import CUSTOMER, INVOICE, store_at
 
 __all__ = ["GO"]
 
@@ -28,29 +27,32 @@ GO = "leave now"
 """The file that tells the host to leave."""
 
 
-class Mortal(SqliteDatabase):
-    """A database at one of whose calls the process is killed, before or after it."""
+left = float("inf")
+"""How many ends of calls of the store are left; each call has two."""
 
-    left: float = float("inf")
-    """How many ends of calls are left; each call has two."""
 
-    async def read(self, work: Work[Any]) -> Any:
-        self._end()
-        found = await super().read(work)
-        self._end()
+def end_of_call() -> None:
+    """Count the end of a call, and be killed at the last one."""
+    global left  # noqa: PLW0603 - of a program
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def make_mortal(database: Database) -> None:
+    """Have the process be killed before or after one of the calls of a database."""
+    for name in ("read", "write"):
+        setattr(database, name, _counted(getattr(database, name)))
+
+
+def _counted(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    async def counted(*given: Any, **named: Any) -> Any:
+        end_of_call()
+        found = await call(*given, **named)
+        end_of_call()
         return found
 
-    async def write(self, work: Work[Any], *, is_vital: bool = False) -> Any:
-        self._end()
-        found = await super().write(work, is_vital=is_vital)
-        self._end()
-        return found
-
-    @staticmethod
-    def _end() -> None:
-        Mortal.left -= 1
-        if Mortal.left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+    return counted
 
 
 async def until_told(folder: Path) -> None:
@@ -67,15 +69,16 @@ async def main(given: dict[str, Any]) -> None:
     assert mine is not None
 
     def leaves() -> None:
-        Mortal.left = float("inf") if dies_at is None else dies_at
+        global left  # noqa: PLW0603 - as above
+        left = float("inf") if dies_at is None else dies_at
 
     def terminated() -> None:
         leaves()
         mine.cancel()
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated)
-    path = Path(given.pop("store"))
-    async with SqlStore(Mortal(path, 30.0), SqliteDatabase(path, 30.0)) as store:
+    async with store_at(given.pop("store")) as store:
+        make_mortal(store._database)
         agent = Agent(inbox=store.inbox(), policy=policy, **given)
         async with agent.open(CUSTOMER) as session:
             await session.send("pay", key=INVOICE)

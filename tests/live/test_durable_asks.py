@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,6 @@ from steersman import Agent, Allow
 from steersman.journal import Kind
 from steersman.journal.decisions import ask_of
 from steersman.options import Revival
-from steersman.stores import SqliteStore
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import say
 from tests.live import durable
@@ -31,6 +29,7 @@ from tests.live.durable import (
     next_ask,
     paid,
     stands_in_file,
+    store_at,
     write,
 )
 from tests.live.staging import LIMIT, MakeScripted, entry_where, until
@@ -44,23 +43,23 @@ HOST = """\
 import asyncio, json, sys
 from examples import answer_later
 from steersman import Agent
-from steersman.stores import SqliteStore
+from tests.live.durable import store_at
 
 given = json.loads(sys.argv[1])
-inbox = SqliteStore(given.pop("store")).inbox()
+inbox = store_at(given.pop("store")).inbox()
 asyncio.run(answer_later.work(Agent(inherit_env=False, inbox=inbox, **given), "pay"))
 """
 
 
 @asynccontextmanager
-async def another_host(agent: Agent, store: Path) -> AsyncGenerator[asyncio.subprocess.Process]:
+async def another_host(agent: Agent, store: str) -> AsyncGenerator[asyncio.subprocess.Process]:
     """A host process that does the work."""
     options = agent.options
     given = {
         "cwd": str(options.cwd),
         "cli_path": str(options.cli_path),
         "env": dict(options.env),
-        "store": str(store),
+        "store": store,
     }
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", HOST, json.dumps(given))
     try:
@@ -73,20 +72,19 @@ async def another_host(agent: Agent, store: Path) -> AsyncGenerator[asyncio.subp
 
 @pytest.mark.soak_only
 async def test_a_tool_that_was_allowed_after_its_host_was_killed_runs_once_in_the_next_host(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str
 ) -> None:
-    path = tmp_path / "asks.db"
     agent, model = scripted(write(sandbox, "toolu_1"), write(sandbox, "toolu_2"), say("Paid."))
 
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(path) as store:
-        async with another_host(agent, path) as host:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
+        async with another_host(agent, work_url) as host:
             ask = await next_ask(store.inbox())
             await until(lambda: is_stored("toolu_1", config_of(agent.options.env)))
             host.kill()
             await host.wait()
         answered = await answer_later.answer(store.inbox(), lambda _: Allow(), by="ann")
         had_run = (sandbox.project / "paid").exists()
-        async with SqliteStore(path) as own:
+        async with store_at(work_url) as own:
             paid = await answer_later.work(Agent(agent.options, inbox=own.inbox()), "pay")
         left = await store.inbox().list()
 
@@ -100,13 +98,12 @@ async def test_a_tool_that_was_allowed_after_its_host_was_killed_runs_once_in_th
 @pytest.mark.parametrize("_round", range(20 if IS_SOAK else 1))
 @pytest.mark.parametrize("moment", ["before it is in the file", "in the file", "answered"])
 async def test_a_worker_that_was_killed_is_continued_by_one_that_finds_it_ready(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, moment: str, _round: int
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str, moment: str, _round: int
 ) -> None:
-    path = tmp_path / "work.db"
     agent, model = scripted(append(sandbox, "toolu_1"), append(sandbox, "toolu_2"), say("Paid."))
 
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(path) as store:
-        async with durable.another_host(agent, path, lease=1.0) as host:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
+        async with durable.another_host(agent, work_url, lease=1.0) as host:
             await next_ask(store.inbox())
             if moment != "before it is in the file":
                 await stands_in_file(agent, "toolu_1")
@@ -118,7 +115,7 @@ async def test_a_worker_that_was_killed_is_continued_by_one_that_finds_it_ready(
             await host.wait()
         await allow_all(store.inbox())
         had_run = paid(sandbox)
-        async with SqliteStore(path) as own:
+        async with store_at(work_url) as own:
             next_agent = Agent(agent.options, inbox=own.inbox())
             (done,) = await goes_on_when_ready(next_agent, own)
             async with next_agent.open(CUSTOMER) as third:
@@ -133,9 +130,9 @@ async def test_a_worker_that_was_killed_is_continued_by_one_that_finds_it_ready(
 
 
 async def test_an_ask_stays_the_same_when_its_cli_is_replaced(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str
 ) -> None:
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "asks.db") as store:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
         inbox = store.inbox()
         agent, _ = scripted(
             write(sandbox, "toolu_1"), write(sandbox, "toolu_2"), say("Paid."), inbox=inbox

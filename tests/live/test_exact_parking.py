@@ -22,11 +22,10 @@ from steersman.journal import Kind, TurnResult
 from steersman.options import Park, Revival
 from steersman.permissions import Ask
 from steersman.permissions.policy import Policy, ask
-from steersman.stores import SqliteStore
 from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, Step, call, calls, say
-from tests.live.durable import CUSTOMER, INVOICE, another_host, next_ask, stands_in_file
+from tests.live.durable import CUSTOMER, INVOICE, another_host, next_ask, stands_in_file, store_at
 from tests.live.staging import LIMIT, MakeScripted, entry_where, until
 
 pytestmark = pytest.mark.live
@@ -50,9 +49,9 @@ def write(box: CliSandbox, name: str = "paid", id_: str = "") -> Step:
 
 
 @asynccontextmanager
-async def inbox_in(folder: Path, **given: Any) -> AsyncGenerator[StoredInbox, None]:
+async def inbox_in(url: str, **given: Any) -> AsyncGenerator[StoredInbox, None]:
     """The inbox of a store, for a test."""
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(folder / "work.db") as store:
+    async with asyncio.timeout(2 * LIMIT), store_at(url) as store:
         yield store.inbox(**given)
 
 
@@ -74,9 +73,9 @@ async def take_up(agent: Agent, key: str = CUSTOMER, **changed: Any) -> TurnResu
 
 
 async def test_a_question_is_parked_exactly_and_its_answer_reaches_the_same_call(
-    scripted: MakeScripted, tmp_path: Path
+    scripted: MakeScripted, work_url: str
 ) -> None:
-    async with inbox_in(tmp_path) as inbox:
+    async with inbox_in(work_url) as inbox:
         agent, model = scripted(
             call("AskUserQuestion", questions=QUESTIONS, id_="toolu_q"), say("Blue."), inbox=inbox
         )
@@ -89,8 +88,8 @@ async def test_a_question_is_parked_exactly_and_its_answer_reaches_the_same_call
     assert '"Which?"="Blue"' in model.asked[-1].tool_results["toolu_q"]
 
 
-async def test_a_plan_is_parked_exactly(scripted: MakeScripted, tmp_path: Path) -> None:
-    async with inbox_in(tmp_path) as inbox:
+async def test_a_plan_is_parked_exactly(scripted: MakeScripted, work_url: str) -> None:
+    async with inbox_in(work_url) as inbox:
         agent, model = scripted(
             call("ExitPlanMode", plan="1. Pay.", id_="toolu_p"),
             say("Paid."),
@@ -114,10 +113,10 @@ ALIKE = [pytest.param(how, marks=pytest.mark.soak_only) for how in ("denied", "e
 
 @pytest.mark.parametrize("how", ["allowed", "edited", *ALIKE])
 async def test_a_permission_is_parked_exactly(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, how: str
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str, how: str
 ) -> None:
     elsewhere = {"file_path": str(sandbox.project / "elsewhere"), "content": "x"}
-    async with inbox_in(tmp_path) as inbox:
+    async with inbox_in(work_url) as inbox:
         agent, model = scripted(write(sandbox), say("Done."), inbox=inbox, policy=ASKING)
         asked, parked = await park(agent, inbox)
         if how == "expired":
@@ -144,9 +143,9 @@ async def test_a_permission_is_parked_exactly(
 
 
 async def test_a_call_that_is_parked_beside_another_one_is_told(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str
 ) -> None:
-    async with inbox_in(tmp_path) as inbox:
+    async with inbox_in(work_url) as inbox:
         agent, _ = scripted(
             calls(write(sandbox, "one"), write(sandbox, "two")),
             inbox=inbox,
@@ -159,9 +158,9 @@ async def test_a_call_that_is_parked_beside_another_one_is_told(
 
 
 async def test_a_call_that_is_not_taken_up_is_still_parked_when_the_session_is_closed(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str
 ) -> None:
-    async with inbox_in(tmp_path) as inbox:
+    async with inbox_in(work_url) as inbox:
         agent, model = scripted(write(sandbox), say("Done."), inbox=inbox, policy=ASKING)
         asked, _ = await park(agent, inbox)
         async with agent.open(CUSTOMER):
@@ -197,9 +196,7 @@ async def test_an_approval_does_not_pass_a_hook_that_now_denies(
     hooks.on(PreToolUse, "Write")(lambda _: deny("nothing is written here"))
     with loaded(0 if RESUMES == 1 else 4):
         for number in range(RESUMES):
-            folder = tmp_path / str(number)
-            folder.mkdir()
-            async with inbox_in(folder) as inbox:
+            async with inbox_in(f"sqlite://{tmp_path / str(number)}.db") as inbox:
                 agent, model = scripted(Script(step, step), inbox=inbox, policy=ASKING)
                 asked, _ = await park(agent, inbox, f"customer {number}")
                 await inbox.answer(asked, Allow(), by="ann")
@@ -213,7 +210,7 @@ async def test_an_approval_does_not_pass_a_hook_that_now_denies(
 
 @pytest.mark.parametrize("was_parked", [False, True], ids=["first session", "taken up"])
 async def test_a_held_call_outlives_its_cli(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, *, was_parked: bool
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str, *, was_parked: bool
 ) -> None:
     numbers = itertools.count(1)
 
@@ -221,7 +218,7 @@ async def test_a_held_call_outlives_its_cli(
         is_done = any("File created" in each for each in request.tool_results.values())
         return say("Done.") if is_done else write(sandbox, id_=f"toolu_{next(numbers)}")
 
-    async with inbox_in(tmp_path) as inbox:
+    async with inbox_in(work_url) as inbox:
         agent, _ = scripted(Script(step, step, step), inbox=inbox, policy=ASKING)
         if was_parked:
             await park(agent, inbox)
@@ -243,14 +240,14 @@ async def test_a_held_call_outlives_its_cli(
 
 
 async def test_a_held_question_of_a_host_that_was_killed_is_asked_once(
-    scripted: MakeScripted, tmp_path: Path
+    scripted: MakeScripted, work_url: str
 ) -> None:
     def question(id_: str) -> Step:
         return call("AskUserQuestion", questions=QUESTIONS, id_=id_)
 
-    async with inbox_in(tmp_path) as inbox:
+    async with inbox_in(work_url) as inbox:
         agent, model = scripted(question("toolu_1"), question("toolu_2"), say("Blue."))
-        async with another_host(agent, tmp_path / "work.db") as host:
+        async with another_host(agent, work_url) as host:
             asked = await next_ask(inbox)
             await stands_in_file(agent, "toolu_1")
             host.kill()

@@ -18,11 +18,11 @@ import pytest
 
 from steersman import Agent, TurnResult
 from steersman.permissions import Policy
-from steersman.stores import SqliteStore
+from steersman.stores import PostgresStore, SqliteStore
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import say, stall
-from tests.live.durable import CUSTOMER, allow_all, next_ask
+from tests.live.durable import CUSTOMER, allow_all, next_ask, store_at
 from tests.live.mortal_host import GO
 from tests.live.staging import LIMIT, MakeScripted
 from tests.live.test_leaving import DONE, answering, begun, let_end, lines_of, slow, until_paid
@@ -52,7 +52,7 @@ def cases() -> Iterator[object]:
 
 @asynccontextmanager
 async def mortal_host(
-    agent: Agent, store: Path, folder: Path, leave: str, death: int | None, *, is_exact: bool
+    agent: Agent, store: str, folder: Path, leave: str, death: int | None, *, is_exact: bool
 ) -> AsyncGenerator[asyncio.subprocess.Process]:
     options = agent.options
     given = {
@@ -60,7 +60,7 @@ async def mortal_host(
         "cli_path": str(options.cli_path),
         "env": dict(options.env),
         "inherit_env": False,
-        "store": str(store),
+        "store": store,
         "folder": str(folder),
         "leave": leave,
         "dies_at": death,
@@ -78,7 +78,9 @@ async def mortal_host(
         await process.wait()
 
 
-async def reach(state: str, store: SqliteStore, box: CliSandbox, model: ScriptedModel) -> int:
+async def reach(
+    state: str, store: SqliteStore | PostgresStore, box: CliSandbox, model: ScriptedModel
+) -> int:
     """Bring the turn of the host to a state; returns how many asks were answered."""
     if state == "the model thinks":
         await asyncio.to_thread(model.wait_for_request, 1, LIMIT)
@@ -96,7 +98,7 @@ async def reach(state: str, store: SqliteStore, box: CliSandbox, model: Scripted
     return 1
 
 
-async def continued(worker: Agent, store: SqliteStore) -> list[TurnResult]:
+async def continued(worker: Agent, store: SqliteStore | PostgresStore) -> list[TurnResult]:
     """Continue what the host has left: one of the same machine that is dead has no lease."""
     async with worker.open(CUSTOMER) as session:
         return [await turn for turn in await session.take_up()]
@@ -104,9 +106,10 @@ async def continued(worker: Agent, store: SqliteStore) -> list[TurnResult]:
 
 @pytest.mark.timeout(4 * LIMIT)
 @pytest.mark.parametrize(("leave", "state", "death", "is_exact"), list(cases()))
-async def test_a_host_that_is_killed_while_it_leaves_has_lost_nothing(
+async def test_a_host_that_is_killed_while_it_leaves_has_lost_nothing(  # noqa: PLR0913 - fixtures, and a case
     scripted: MakeScripted,
     sandbox: CliSandbox,
+    work_url: str,
     tmp_path: Path,
     leave: str,
     state: str,
@@ -115,12 +118,11 @@ async def test_a_host_that_is_killed_while_it_leaves_has_lost_nothing(
     is_exact: bool,
 ) -> None:
     thinks = stall(0.5) if state in ("the model thinks", "told") else stall(0.0)
-    path = tmp_path / "work.db"
     plays = until_paid(lambda id_: thinks + slow(sandbox, id_), paid=thinks + say("Paid."))
     agent, model = scripted(plays)
 
-    async with asyncio.timeout(3 * LIMIT), SqliteStore(path) as store:
-        host = mortal_host(agent, path, tmp_path, leave, death, is_exact=is_exact)
+    async with asyncio.timeout(3 * LIMIT), store_at(work_url) as store:
+        host = mortal_host(agent, work_url, tmp_path, leave, death, is_exact=is_exact)
         async with host as process:
             answered = await reach(state, store, sandbox, model)
             if leave in ("park", "aclose"):

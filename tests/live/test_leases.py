@@ -77,7 +77,7 @@ async def test_a_stopped_owner_loses_its_cli_and_does_nothing_when_it_wakes_up(
 
     async with asyncio.timeout(2 * LIMIT), SqliteStore(path) as store:
         inbox = store.inbox()
-        async with another_host(agent, path, lease=LEASE, errors=PIPE) as host:
+        async with another_host(agent, f"sqlite://{path}", lease=LEASE, errors=PIPE) as host:
             ask = await next_ask(inbox)
             (cli,) = [pid for pid, words in inhabitants(sandbox.root).items() if is_cli(words)]
             host.send_signal(signal.SIGSTOP)

@@ -10,7 +10,6 @@ import itertools
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,6 @@ from steersman.options import Park
 from steersman.permissions import Policy
 from steersman.permissions import ask as ask_first
 from steersman.permissions.asks import Ask
-from steersman.stores import SqliteStore
 from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, Step, call, calls, say, stall
@@ -34,6 +32,7 @@ from tests.live.durable import (
     goes_on_when_ready,
     next_ask,
     paid,
+    store_at,
 )
 from tests.live.staging import LIMIT, MakeScripted, until
 
@@ -104,9 +103,9 @@ async def taken_up_and_left(agent: Agent, how: str) -> TurnResult:
 
 @pytest.mark.parametrize("how", LEAVES)
 async def test_a_turn_that_is_left_again_before_its_answer_is_continued_and_its_tool_runs_once(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, how: str
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str, how: str
 ) -> None:
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
         agent, model = scripted(
             append(sandbox, "toolu_1"),
             say("Paid."),
@@ -130,13 +129,12 @@ async def test_a_turn_that_is_left_again_before_its_answer_is_continued_and_its_
 
 
 async def test_a_sigterm_while_the_model_thinks_loses_nothing(
-    scripted: MakeScripted, tmp_path: Path
+    scripted: MakeScripted, work_url: str
 ) -> None:
-    path = tmp_path / "work.db"
     agent, model = scripted(stall() + say("never"), say("Paid."))
 
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(path) as store:
-        async with another_host(agent, path, closes=True) as host:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
+        async with another_host(agent, work_url, closes=True) as host:
             await asyncio.to_thread(model.wait_for_request, 1, LIMIT)
             host.terminate()
             status = await host.wait()
@@ -175,13 +173,12 @@ async def answering(inbox: StoredInbox) -> AsyncGenerator[list[Ask]]:
 
 
 async def test_a_tool_that_ends_within_the_grace_of_a_sigterm_has_run_once(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str
 ) -> None:
-    path = tmp_path / "work.db"
     agent, _ = scripted(held(sandbox))
 
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(path) as store:
-        async with another_host(agent, path, closes=True) as host:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
+        async with another_host(agent, work_url, closes=True) as host:
             await next_ask(store.inbox())
             await allow_all(store.inbox())
             await begun(sandbox)
@@ -198,13 +195,12 @@ async def test_a_tool_that_ends_within_the_grace_of_a_sigterm_has_run_once(
 
 
 async def test_a_tool_that_takes_longer_than_the_grace_of_a_sigterm_is_asked_about_again(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str
 ) -> None:
-    path = tmp_path / "work.db"
     agent, _ = scripted(held(sandbox))
 
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(path) as store:
-        async with another_host(agent, path, closes=True, grace=0.1) as host:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
+        async with another_host(agent, work_url, closes=True, grace=0.1) as host:
             await next_ask(store.inbox())
             await allow_all(store.inbox())
             await begun(sandbox)
@@ -223,7 +219,7 @@ async def test_a_tool_that_takes_longer_than_the_grace_of_a_sigterm_is_asked_abo
 
 @pytest.mark.parametrize("is_idempotent", [True, False])
 async def test_only_a_tool_that_may_run_again_is_answered_again_in_silence(
-    scripted: MakeScripted, tmp_path: Path, *, is_idempotent: bool
+    scripted: MakeScripted, work_url: str, *, is_idempotent: bool
 ) -> None:
     begun, never, ran = asyncio.Event(), asyncio.Event(), list[int]()
 
@@ -236,7 +232,7 @@ async def test_only_a_tool_that_may_run_again_is_answered_again_in_silence(
             await never.wait()
         return "a receipt"
 
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
         agent, _ = scripted(
             until_paid(lambda id_: call("mcp__functions__pay", invoice=7, id_=id_)),
             inbox=store.inbox(),
@@ -260,9 +256,9 @@ async def test_only_a_tool_that_may_run_again_is_answered_again_in_silence(
 
 @pytest.mark.parametrize("how", ["park", "aclose"])
 async def test_the_tool_of_a_call_that_was_taken_up_exactly_is_given_the_grace_too(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, how: str
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str, how: str
 ) -> None:
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
         agent, _ = scripted(held(sandbox), inbox=store.inbox(), policy=ASK_ALL)
         async with agent.open(CUSTOMER) as session:
             await session.send("pay", key=INVOICE)
@@ -287,9 +283,9 @@ async def test_the_tool_of_a_call_that_was_taken_up_exactly_is_given_the_grace_t
 @pytest.mark.soak
 @pytest.mark.parametrize("delay", [number * 0.005 for number in range(20 if IS_SOAK else 4)])
 async def test_an_answer_that_crosses_a_parking_is_not_lost(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, delay: float
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str, delay: float
 ) -> None:
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
         agent, _ = scripted(
             until_paid(lambda id_: append(sandbox, id_)), inbox=store.inbox(), policy=ASK_ALL
         )
@@ -312,9 +308,9 @@ async def test_an_answer_that_crosses_a_parking_is_not_lost(
 
 @pytest.mark.parametrize("how", ["interrupt", "cancel"])
 async def test_only_interrupt_and_cancel_end_a_turn_for_good(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, how: str
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str, how: str
 ) -> None:
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
         agent, _ = scripted(append(sandbox, "toolu_1"), inbox=store.inbox(), policy=ASK_ALL)
         async with agent.open(CUSTOMER) as session:
             turn = await session.send("pay", key=INVOICE)
@@ -331,7 +327,7 @@ async def test_only_interrupt_and_cancel_end_a_turn_for_good(
 
 
 async def test_a_call_that_has_ended_beside_one_that_waits_is_not_made_again(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str
 ) -> None:
     first, second = sandbox.project / "first", sandbox.project / "second"
 
@@ -345,7 +341,7 @@ async def test_a_call_that_has_ended_beside_one_that_waits_is_not_made_again(
             calls(*(call("Bash", command=each) for each in commands)) if missing else say("Paid.")
         )
 
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
         agent, _ = scripted(Script(*[step] * 8), inbox=store.inbox())
         async with agent.open(CUSTOMER) as session:
             await session.send("pay", key=INVOICE)
@@ -363,9 +359,9 @@ async def test_a_call_that_has_ended_beside_one_that_waits_is_not_made_again(
 
 
 async def test_another_prompt_waits_behind_the_ask_of_a_parked_turn_and_says_so(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str
 ) -> None:
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
         agent, _ = scripted(
             append(sandbox, "toolu_1"),
             say("Paid."),

@@ -18,7 +18,6 @@ from steersman.inbox import StoredInbox
 from steersman.options import Park
 from steersman.permissions import Ask, ElicitationAnswer, Policy
 from steersman.permissions import ask as ask_first
-from steersman.stores import SqliteStore
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, Step, call, calls, say, stall
 from tests.live.durable import (
@@ -32,6 +31,7 @@ from tests.live.durable import (
     next_ask,
     paid,
     parked_turn,
+    store_at,
     write,
 )
 from tests.live.staging import LIMIT, MakeScripted, first_words, inhabitants
@@ -47,9 +47,9 @@ TASK = {"description": "pay", "prompt": "pay for me", "subagent_type": "general-
 @pytest.mark.soak
 @pytest.mark.parametrize("_round", ROUNDS)
 async def test_a_parked_turn_is_taken_up_and_its_call_runs_once(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, _round: int
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str, _round: int
 ) -> None:
-    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(LIMIT), store_at(work_url) as store:
         agent, model = scripted(
             append(sandbox, "toolu_1"),
             append(sandbox, "toolu_2"),
@@ -80,9 +80,9 @@ async def test_a_parked_turn_is_taken_up_and_its_call_runs_once(
 
 
 async def test_a_session_that_waits_only_for_asks_parks_by_itself_and_a_worker_goes_on(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str
 ) -> None:
-    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(LIMIT), store_at(work_url) as store:
         agent, _ = scripted(
             append(sandbox, "toolu_1"),
             append(sandbox, "toolu_2"),
@@ -103,13 +103,12 @@ async def test_a_session_that_waits_only_for_asks_parks_by_itself_and_a_worker_g
 @pytest.mark.parametrize("_round", ROUNDS)
 @pytest.mark.parametrize("closes", [True, False], ids=["closes", "dies"])
 async def test_a_host_that_gets_a_sigterm_is_continued_whether_it_closes_or_dies(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, _round: int, *, closes: bool
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str, _round: int, *, closes: bool
 ) -> None:
-    path = tmp_path / "work.db"
     agent, _ = scripted(append(sandbox, "toolu_1"), append(sandbox, "toolu_2"), say("Paid."))
 
-    async with asyncio.timeout(2 * LIMIT), SqliteStore(path) as store:
-        async with another_host(agent, path, closes=closes) as host:
+    async with asyncio.timeout(2 * LIMIT), store_at(work_url) as store:
+        async with another_host(agent, work_url, closes=closes) as host:
             await next_ask(store.inbox())
             host.terminate()
             status = await host.wait()
@@ -121,7 +120,7 @@ async def test_a_host_that_gets_a_sigterm_is_continued_whether_it_closes_or_dies
 
 
 async def test_a_call_of_a_subagent_is_taken_up(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str
 ) -> None:
     script = Script(
         call("Agent", TASK, run_in_background=False),
@@ -130,7 +129,7 @@ async def test_a_call_of_a_subagent_is_taken_up(
         strict=True,
     ).branch("pay for me", append(sandbox, "toolu_1"), append(sandbox, "toolu_2"), say("Done."))
 
-    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(LIMIT), store_at(work_url) as store:
         agent, model = scripted(script, inbox=store.inbox())
         _, result, ask = await parked_turn(agent, store)
         await allow_all(store.inbox())
@@ -143,7 +142,7 @@ async def test_a_call_of_a_subagent_is_taken_up(
     assert "Start the subagent again with the same task" in told[0]
 
 
-async def test_a_call_of_an_own_tool_is_taken_up(scripted: MakeScripted, tmp_path: Path) -> None:
+async def test_a_call_of_an_own_tool_is_taken_up(scripted: MakeScripted, work_url: str) -> None:
     ran: list[int] = []
 
     def pay(invoice: int) -> str:
@@ -151,7 +150,7 @@ async def test_a_call_of_an_own_tool_is_taken_up(scripted: MakeScripted, tmp_pat
         ran.append(invoice)
         return "paid"
 
-    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(LIMIT), store_at(work_url) as store:
         agent, _ = scripted(
             call("mcp__functions__pay", invoice=7, id_="toolu_1"),
             call("mcp__functions__pay", invoice=7, id_="toolu_2"),
@@ -170,7 +169,7 @@ async def test_a_call_of_an_own_tool_is_taken_up(scripted: MakeScripted, tmp_pat
 
 
 async def test_two_calls_of_one_message_are_both_taken_up(
-    scripted: MakeScripted, tmp_path: Path
+    scripted: MakeScripted, work_url: str, tmp_path: Path
 ) -> None:
     paths = [tmp_path / "one", tmp_path / "two"]
     for path in paths:
@@ -181,7 +180,7 @@ async def test_two_calls_of_one_message_are_both_taken_up(
         pairs = zip(paths, ids, strict=True)
         return calls(*(call("Read", file_path=str(path), id_=id_) for path, id_ in pairs))
 
-    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(LIMIT), store_at(work_url) as store:
         agent, model = scripted(
             both("toolu_1", "toolu_2"),
             both("toolu_3", "toolu_4"),
@@ -230,7 +229,7 @@ async def expire(inbox: StoredInbox, ask: Ask) -> None:
 async def test_the_model_is_told_what_was_decided(
     scripted: MakeScripted,
     sandbox: CliSandbox,
-    tmp_path: Path,
+    work_url: str,
     decide: Callable[[StoredInbox, Ask], Any],
     *,
     calls_again: bool,
@@ -239,7 +238,7 @@ async def test_the_model_is_told_what_was_decided(
 ) -> None:
     again = [write(sandbox, "toolu_2")] if calls_again else []
 
-    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(LIMIT), store_at(work_url) as store:
         agent, model = scripted(
             write(sandbox, "toolu_1"), *again, say("So be it."), inbox=store.inbox()
         )
@@ -252,9 +251,9 @@ async def test_the_model_is_told_what_was_decided(
 
 
 async def test_another_input_waits_again_and_the_turn_can_be_parked_again(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str
 ) -> None:
-    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(LIMIT), store_at(work_url) as store:
         agent, _ = scripted(
             write(sandbox, "toolu_1"),
             write(sandbox, "toolu_2", "more"),
@@ -276,9 +275,9 @@ async def test_another_input_waits_again_and_the_turn_can_be_parked_again(
 
 
 async def test_prompts_that_were_never_sent_are_parked_too_and_taken_up_in_order(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str
 ) -> None:
-    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(LIMIT), store_at(work_url) as store:
         agent, model = scripted(
             write(sandbox, "toolu_1"),
             write(sandbox, "toolu_2"),
@@ -305,9 +304,9 @@ async def test_prompts_that_were_never_sent_are_parked_too_and_taken_up_in_order
 
 
 async def test_a_turn_that_runs_is_parked_without_an_interrupt(
-    scripted: MakeScripted, tmp_path: Path
+    scripted: MakeScripted, work_url: str
 ) -> None:
-    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(LIMIT), store_at(work_url) as store:
         agent, _ = scripted(say("half") + stall(), say("Whole."), inbox=store.inbox())
         async with agent.open(CUSTOMER) as session:
             turn = await session.send("tell")
@@ -322,9 +321,9 @@ async def test_a_turn_that_runs_is_parked_without_an_interrupt(
 
 @pytest.mark.soak_only
 async def test_a_question_of_an_mcp_server_is_taken_up(
-    scripted: MakeScripted, tmp_path: Path
+    scripted: MakeScripted, work_url: str
 ) -> None:
-    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+    async with asyncio.timeout(LIMIT), store_at(work_url) as store:
         inbox = store.inbox()
         agent, model = scripted(
             call("mcp__curious__ask", id_="toolu_1"),

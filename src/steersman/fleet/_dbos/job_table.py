@@ -18,6 +18,7 @@ from steersman.fleet._dbos.loading import (
     VERSION,
     errors_translated,
     load,
+    pickles_refused,
 )
 from steersman.fleet._dbos.places import Place
 from steersman.fleet._dbos.rows import (
@@ -181,7 +182,7 @@ class DbosJobs:
         return await self.in_thread(lambda: self._do(work))
 
     def _do(self, work: Callable[[DBOSClient], T]) -> T:
-        with errors_translated(self._place.name):
+        with errors_translated(self._place.name), pickles_refused():
             if self._client is None:
                 self._client = _client(self._place, self.pool)
             return work(self._client)

@@ -1,6 +1,7 @@
-"""Imports DBOS, and makes it safe: JSON only, and errors in our words.
+"""Imports DBOS, and makes it safe: a fleet reads JSON only, and gets errors in our words.
 
-Nothing else imports it, so a program that has no fleet over processes does not load it.
+Nothing else imports it, so a program that has no fleet over processes does not load it. What is
+changed in the module `dbos` is seen by calls of the fleet only: the program may use DBOS, too.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
@@ -20,8 +22,11 @@ __all__ = [
     "SEGMENT",
     "SEGMENTS",
     "VERSION",
+    "claim",
     "errors_translated",
     "load",
+    "pickles_refused",
+    "release",
 ]
 
 APPLICATION = "steersman-fleet"
@@ -44,33 +49,68 @@ def load() -> ModuleType:
             "one in this process",
             hint="pip install 'steersman[fleet]' for fleets over processes",
         ) from error
-    # DBOS reads every row in the format that the row names, pickle included, whatever serializer it
-    # was given. Who can write the database must not run code here.
-    if not isinstance(_serialization.DBOSDefaultSerializer, _NoPickle):
-        _serialization.DBOSDefaultSerializer = _NoPickle()  # type: ignore[assignment]  # same methods
-        logging.getLogger("dbos").addFilter(_is_news)
+    if not isinstance(_serialization.DBOSDefaultSerializer, _GuardedPickle):
+        guarded = _GuardedPickle(_serialization.DBOSDefaultSerializer)
+        _serialization.DBOSDefaultSerializer = guarded  # type: ignore[assignment]  # same methods
     return dbos
+
+
+class _GuardedPickle:
+    """The serializer of DBOS that uses pickle, which a fleet does not use.
+
+    DBOS reads every row in the format that the row names, whatever serializer it was given, and a
+    process has one serializer that uses pickle. Who can write the database of a fleet must not run
+    code here, so calls of the fleet are refused. All others get what they would get without it.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def serialize(self, data: Any) -> str:
+        return self._inner.serialize(data)  # type: ignore[no-any-return]
+
+    def deserialize(self, serialized_data: str) -> Any:
+        if _refusing.get() or _workers:
+            raise TypeError("the row holds a pickle, which is not read")
+        return self._inner.deserialize(serialized_data)
+
+    def name(self) -> str:
+        return self._inner.name()  # type: ignore[no-any-return]
+
+
+_refusing: ContextVar[bool] = ContextVar("refusing", default=False)
+"""Whether this context is a call of the fleet."""
+_workers: set[object] = set()
+"""The workers of this process. While there is one, all of DBOS here is its own."""
+
+
+@contextmanager
+def pickles_refused() -> Generator[None]:
+    """Have DBOS read no pickle in what is called inside."""
+    before = _refusing.set(True)
+    try:
+        yield
+    finally:
+        _refusing.reset(before)
+
+
+def claim(worker: object) -> None:
+    """Have DBOS read no pickle in this process, in any thread, until `release` is called."""
+    _workers.add(worker)
+    logging.getLogger("dbos").addFilter(_is_news)
+
+
+def release(worker: object) -> None:
+    """Let the DBOS of this process be the program's own again. May be called again."""
+    _workers.discard(worker)
+    if not _workers:
+        logging.getLogger("dbos").removeFilter(_is_news)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
     """Whether a line of DBOS's log is more than that a job was cancelled."""
     kind = record.exc_info[0] if record.exc_info else None
     return kind is None or "Cancelled" not in kind.__name__
-
-
-class _NoPickle:
-    """Replaces the serializer that uses pickle."""
-
-    def serialize(self, data: Any) -> str:
-        del data
-        raise TypeError("this engine writes no pickles")
-
-    def deserialize(self, serialized_data: str) -> Any:
-        del serialized_data
-        raise TypeError("the row holds a pickle, which is not read")
-
-    def name(self) -> str:
-        return "py_pickle"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Runs jobs and segments of a database in this process. One per process: DBOS has one registry.
+"""Runs jobs and segments of a database in this process. One per process, as of DBOS.
 
 A job is a workflow without a slot. It waits for its segment in memory; one task looks at the rows
 of all that are waited for, so a thousand waiting jobs are one query and not a thousand.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,8 +29,10 @@ from steersman.fleet._dbos.loading import (
     SEGMENT,
     SEGMENTS,
     VERSION,
+    claim,
     errors_translated,
     load,
+    release,
 )
 from steersman.fleet._dbos.places import Place
 from steersman.fleet._dbos.preparing import prepare
@@ -108,6 +111,7 @@ class Runner:
         self._segment: Segment | None = None
         self._is_closing = False
         self.dbos: Any = None
+        self._instance: Any = None
 
     @property
     def segments(self) -> dict[str, asyncio.Task[SegmentEnd]]:
@@ -123,27 +127,35 @@ class Runner:
         self, code: Callable[[JobSpec], Awaitable[JsonObject]], segment: Segment
     ) -> None:
         """Prepare the tables, and begin to take jobs. Raises `StoreError` or `UsageError`."""
-        global _current  # noqa: PLW0603 - DBOS has one registry in a process, too
+        global _current  # noqa: PLW0603 - DBOS has one instance in a process, too
         if _current is not None:
             raise UsageError("store", self._place.name, "one engine in a process")
         self._code, self._segment = code, segment
         self.dbos = load()
         await self._jobs.in_thread(partial(prepare, self._place))
         with errors_translated(self._place.name):
-            # In this thread: DBOS runs the workflows in the event loop that it is launched in.
-            self._launch()
+            self._instance = self._made()
             _current = self
-            await self._register()
+            claim(self)
+            try:
+                # In this thread: DBOS runs the workflows in the event loop it is launched in.
+                self.dbos.DBOS.launch()
+                await self._register()
+            except BaseException:
+                await self.aclose()
+                raise
         self.background.keep(
             "the look at jobs",
             self._look_always,
             meanwhile="jobs wait for segments that other workers have run",
         )
 
-    def _launch(self) -> None:
+    def _made(self) -> Any:
+        """Return the DBOS of this process. Raises `UsageError` if the program has its own."""
         dbos = self.dbos
-        dbos.DBOS.destroy(destroy_registry=True)
-        dbos.DBOS(
+        # `DBOS(...)` returns the instance that there is, which is then not of this class.
+        ours = type("FleetDBOS", (dbos.DBOS,), {})
+        made = ours(
             config={
                 "name": APPLICATION,
                 "system_database_url": self._place.database,
@@ -159,9 +171,14 @@ class Runner:
                 "run_migrations": False,
             }
         )
+        if type(made) is not ours:
+            raise _has_its_own("its instance of DBOS")
+        if foreign := _foreign(made):
+            dbos.DBOS.destroy()
+            raise _has_its_own(f"the workflow {foreign[0]}")
         dbos.DBOS.workflow(name=JOB, max_recovery_attempts=None)(_job)
         dbos.DBOS.workflow(name=SEGMENT, max_recovery_attempts=ATTEMPTS - 1)(_segment)
-        dbos.DBOS.launch()
+        return made
 
     async def _register(self) -> None:
         await self.dbos.DBOS.register_queue_async(
@@ -190,18 +207,16 @@ class Runner:
         self.stop_taking()
         for task in (*self._running.values(), *(each.task for each in self._mine.values())):
             task.cancel()
+        # What the program has registered meanwhile stays.
+        destroy = partial(self.dbos.DBOS.destroy, destroy_registry=not _foreign(self._instance))
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSING):
-                await self._jobs.in_thread(partial(self.dbos.DBOS.destroy, destroy_registry=True))
+                await self._jobs.in_thread(destroy)
+        release(self)
         # DBOS has closed the threads that it gave to the event loop.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
         if _current is self:
             _current = None
-
-    @property
-    def _instance(self) -> Any:
-        # There is no public way to it.
-        return self.dbos._dbos._get_dbos_instance()
 
     async def written(self, timeout: float) -> None:
         """Wait until the ends of all segments that ran here are stored."""
@@ -353,6 +368,27 @@ class Runner:
         """Give what a dead worker had to others. Raises `StoreError`."""
         recover = self.dbos.DBOS._recover_pending_workflows
         return len(await self._do(partial(recover, [worker])))
+
+
+def _foreign(instance: Any) -> list[str]:
+    """Return the names of workflows that the program has registered, and not the fleet."""
+    # There is no public way to the registry.
+    known = instance._registry.workflow_info_map
+    ours = (_job, _segment)
+    return [
+        name
+        for name, function in known.items()
+        if inspect.unwrap(function) not in ours and not name.startswith("<temp>.")
+    ]
+
+
+def _has_its_own(what: str) -> UsageError:
+    return UsageError(
+        "a worker",
+        f"in a program that uses DBOS itself ({what})",
+        "in a process that does not, because a process can have one DBOS only",
+        hint="start `steersman fleet worker` as a process of its own",
+    )
 
 
 def _name_of(error: Exception) -> str:
