@@ -14,13 +14,14 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 from weakref import WeakMethod, finalize
 
 from steersman.errors import StoreError
 
 __all__ = ["HomeThread"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 log = logging.getLogger("steersman.stores")
@@ -50,16 +51,16 @@ class HomeThread:
         self._pid = os.getpid()
         self.is_closed = False
 
-    async def do(self, function: Callable[[], T]) -> T:
+    async def do(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `function` in the thread, in the order of the calls, and return what it returns.
 
         One that was cancelled before it began is not called.
         """
         if self.is_here:
-            return function()
+            return function(*args, **kwargs)
         self._check_open()
         done: Future[T] = Future()
-        self.post(lambda: _do(function, done))
+        self.post(lambda: _do(lambda: function(*args, **kwargs), done))
         return await asyncio.wrap_future(done)
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:

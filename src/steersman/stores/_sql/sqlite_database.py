@@ -74,13 +74,13 @@ class SqliteDatabase(Database):
         self._clocks = clock, boot or (since_boot if clock is time.time else _unknown)
 
     async def read(self, work: Work[T]) -> T:
-        return await self.home.do(lambda: self._read(work))
+        return await self.home.do(self._read, work)
 
     async def write(self, work: Work[T], *, is_vital: bool = False) -> T:
-        return await self.home.do(lambda: self._write(work, is_vital=is_vital))
+        return await self.home.do(self._write, work, is_vital=is_vital)
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return await self.home.do(lambda: _through(work()))
+        return await self.home.do(_run, work)
 
     def _read(self, work: Work[T]) -> T:
         with self._file.reading() as connection:
@@ -120,6 +120,10 @@ class SqliteDatabase(Database):
                 changed()
             wait = SOON if found != seen else min(wait * SLOWER, LATE)
             seen = found
+
+
+def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    return _through(work())
 
 
 def _through(work: Coroutine[Any, Any, T]) -> T:
