@@ -164,7 +164,7 @@ class SessionTable:
         async def rest(tx: Transaction) -> list[SessionStoreEntry]:
             limits = (CHUNK_ENTRIES, CHUNK_SIZE) if self._sessions.is_server else (CHUNK_ENTRIES,)
             rows = await tx.scan(self._chunk, session, position, end, *limits)
-            return next(chunks(text for (text,) in rows), [])
+            return next(chunks(text for (text,) in rows), list[SessionStoreEntry]())
 
         chunk = await self._sessions.read(first)
         while position < end:
