@@ -91,7 +91,11 @@ async def test_what_is_opened_while_the_rest_is_closed_is_closed_as_well(
 ) -> None:
     opened = Opened()
     thread = HomeThread("test", opened.close, 30.0 if is_closing else AT_ONCE)
-    opened.meanwhile = lambda: thread.post(lambda: opened.open() and None)
+
+    def open_again() -> None:
+        opened.open()
+
+    opened.meanwhile = lambda: thread.post(open_again)
 
     async with asyncio.timeout(LIMIT):
         await thread.do(opened.open)
@@ -103,11 +107,15 @@ async def test_what_is_opened_while_the_rest_is_closed_is_closed_as_well(
     assert (opened.is_open, opened.closings) == (False, 2)
 
 
+def defect() -> None:
+    raise ValueError("a defect")
+
+
 async def test_a_job_with_a_defect_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
     thread = HomeThread("test", Opened().close, 30.0)
 
     async with asyncio.timeout(LIMIT):
-        thread.post(lambda: int("a defect") and None)
+        thread.post(defect)
         assert await thread.do(lambda: "done") == "done"
         await thread.aclose()
 

@@ -40,7 +40,8 @@ MOST_ROWS, MOST_ASKED = 150, 500
 
 WHERE = "FROM steersman_sessions WHERE project_key = ? AND session_id = ?"
 FIND = f"SELECT id, entries {WHERE} AND subpath = ?"
-TAKE = f"SELECT id, entries, CAST(summary AS TEXT), mtime, :now {WHERE} AND subpath = ?"
+TAKEN = "SELECT id, entries, CAST(summary AS TEXT), mtime, :now"
+TAKE = f"{TAKEN} {WHERE} AND subpath = ?"
 ADD_SESSION = (
     "INSERT INTO steersman_sessions (project_key, session_id, subpath, mtime, entries)"
     " VALUES (?, ?, ?, 0, 0)"
@@ -55,6 +56,11 @@ ADD_TO_SERVER = (
     " SELECT ?, ? + place, uuid, octet_length(entry), entry::json, CASE WHEN place = 1 THEN ? END"
     " FROM unnest(?::text[], ?::text[]) WITH ORDINALITY AS new (uuid, entry, place)"
 )
+KNOWN_TO_SERVER = (
+    "ARRAY(SELECT uuid FROM steersman_session_entries WHERE session = id AND uuid = ANY(?::text[]))"
+)
+TAKE_FROM_SERVER = f"{TAKEN}, {KNOWN_TO_SERVER} {WHERE} AND subpath = ?"
+ADD_LAST_TO_SERVER = f"WITH added AS ({ADD_TO_SERVER}) {UPDATE}"
 WRITTEN = "SELECT 1 FROM steersman_session_entries WHERE session = ? AND position = ? AND batch = ?"
 CHUNK_OF_SERVER = (
     "SELECT convert_to(entry::text, 'UTF8') FROM ("
@@ -94,10 +100,14 @@ class SessionTable:
         await database.run(work)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        found: list[SessionStoreEntry] = []
-        async for chunk in self.stream(key):
-            found += chunk
-        return found or None
+        async def work() -> list[SessionStoreEntry] | None:
+            found: list[SessionStoreEntry] = []
+            async for chunk in self.stream(key):
+                found += chunk
+            return found or None
+
+        # In one call of the thread, although it reads chunk by chunk.
+        return await self._sessions.run(work)
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
         project = to_plain(read_project(project_key))
@@ -184,6 +194,24 @@ class SessionTable:
         return await self._sessions.read(work)
 
 
+async def _known(tx: Transaction, session: int, uuids: list[str]) -> list[str]:
+    """Return those of the uuids that the session has."""
+    known: list[str] = []
+    for begin in range(0, len(uuids), MOST_ASKED):
+        some = uuids[begin : begin + MOST_ASKED]
+        marks = ",".join("?" * len(some))
+        known += [uuid for (uuid,) in await tx.run(f"{KNOWN} IN ({marks})", session, *some)]
+    return known
+
+
+async def _add_to_file(tx: Transaction, session: int, count: int, fresh: list[Line]) -> None:
+    for begin, some in _portions(fresh, MOST_ROWS):
+        values: list[object] = []
+        for at, line in enumerate(some, start=count + begin + 1):
+            values += (session, at, line.uuid and to_plain(line.uuid), line.text.decode())
+        await tx.run(ADD_TO_FILE + ", ".join([ROW] * len(some)), *values)
+
+
 async def _found(tx: Transaction, place: Place) -> tuple[int, int]:
     """Return the number of a session and how many entries it has; zeros if there is none."""
     found = await tx.run(FIND, *_names(place))
@@ -209,47 +237,47 @@ class _Batch:
         await tx.lock(place.project, place.session)
         if self._put_at is not None and await tx.run(WRITTEN, *self._put_at, self._name):
             return
-        found = await tx.run(TAKE, *_names(place))
+        take, names = TAKE, _names(place)
+        uuids = [to_plain(line.uuid) for line in self.lines if line.uuid is not None]
+        values: tuple[object, ...] = names
+        if self._is_for_server:
+            take, values = TAKE_FROM_SERVER, (uuids or [""], *names)
+        found = await tx.run(take, *values)
         if not found:
-            await tx.run(ADD_SESSION, *_names(place))
-            found = await tx.run(TAKE, *_names(place))
-        ((session, count, summary, before, now),) = found
-        fresh = new_lines(self.lines, await self._known(tx, session))
+            await tx.run(ADD_SESSION, *names)
+            found = await tx.run(take, *values)
+        ((session, count, summary, before, now, *known),) = found
+        stored = known[0] if known else await _known(tx, session, uuids)
+        fresh = new_lines(self.lines, {from_plain(uuid) for uuid in stored})
         if not fresh:
             return
         self._put_at = session, count + 1
-        await self._add(tx, session, count, fresh)
         mtime = max(int(now * 1000), before + 1)
         summary = _summary(place, summary, fresh, mtime)
-        await tx.run(UPDATE, mtime, count + len(fresh), summary, session)
-
-    async def _add(self, tx: Transaction, session: int, count: int, fresh: list[Line]) -> None:
-        most = len(fresh) if self._is_for_server else MOST_ROWS
-        for begin, some in _portions(fresh, most):
-            if self._is_for_server:
-                name = None if begin else self._name
-                uuids = [line.uuid and to_plain(line.uuid) for line in some]
-                texts = [line.text.decode() for line in some]
-                await tx.run(ADD_TO_SERVER, session, count + begin, name, uuids, texts)
-                continue
-            values: list[object] = []
-            for at, line in enumerate(some, start=count + begin + 1):
-                values += (session, at, line.uuid and to_plain(line.uuid), line.text.decode())
-            await tx.run(ADD_TO_FILE + ", ".join([ROW] * len(some)), *values)
-
-    async def _known(self, tx: Transaction, session: int) -> set[str]:
-        """Return those uuids of the lines that the session has."""
-        uuids = [to_plain(line.uuid) for line in self.lines if line.uuid is not None]
+        update = mtime, count + len(fresh), summary, session
         if self._is_for_server:
-            found = await tx.run(f"{KNOWN} = ANY(?)", session, uuids) if uuids else []
-            return {from_plain(uuid) for (uuid,) in found}
-        known: set[str] = set()
-        for begin in range(0, len(uuids), MOST_ASKED):
-            some = uuids[begin : begin + MOST_ASKED]
-            marks = ",".join("?" * len(some))
-            found = await tx.run(f"{KNOWN} IN ({marks})", session, *some)
-            known.update(from_plain(uuid) for (uuid,) in found)
-        return known
+            await self._add_to_server(tx, session, count, fresh, update)
+        else:
+            await _add_to_file(tx, session, count, fresh)
+            await tx.run(UPDATE, *update)
+
+    async def _add_to_server(
+        self,
+        tx: Transaction,
+        session: int,
+        count: int,
+        fresh: list[Line],
+        update: tuple[object, ...],
+    ) -> None:
+        for begin, some in _portions(fresh, len(fresh)):
+            name = None if begin else self._name
+            uuids = [line.uuid and to_plain(line.uuid) for line in some]
+            texts = [line.text.decode() for line in some]
+            values = session, count + begin, name, uuids, texts
+            if begin + len(some) < len(fresh):
+                await tx.run(ADD_TO_SERVER, *values)
+            else:
+                await tx.run(ADD_LAST_TO_SERVER, *values, *update)
 
 
 def _summary(place: Place, kept: str | None, fresh: Iterable[Line], mtime: int) -> str | None:

@@ -16,8 +16,8 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,6 +46,7 @@ MOST_BOOTS = 100
 
 SINCE = "SELECT since FROM steersman_boots WHERE boot = ?"
 
+OnConnection = Callable[[sqlite3.Connection], T]
 BootClock = Callable[[], tuple[str, float] | None]
 """Returns the id of this boot and the seconds since; None if leases count by the other clock."""
 
@@ -83,16 +84,13 @@ class SqliteDatabase(Database):
         return await self.home.do(_run, work)
 
     def _read(self, work: Work[T]) -> T:
-        with self._file.reading() as connection:
-            return _through(work(_Transaction(connection, *self._clocks)))
+        return self._file.read(lambda found: _through(work(_Transaction(found, *self._clocks))))
 
     def _write(self, work: Work[T], *, is_vital: bool) -> T:
         if is_vital:
             self._set("synchronous = FULL")
         try:
-            with self._file.writing() as connection:
-                tx = _Transaction(connection, *self._clocks)
-                done = _through(work(tx))
+            tx, done = self._file.write(lambda found: self._work_in(found, work))
         finally:
             if is_vital:
                 self._set("synchronous = NORMAL")
@@ -101,17 +99,19 @@ class SqliteDatabase(Database):
             self._notify()
         return done
 
+    def _work_in(self, connection: sqlite3.Connection, work: Work[T]) -> tuple[_Transaction, T]:
+        tx = _Transaction(connection, *self._clocks)
+        return tx, _through(work(tx))
+
     def _set(self, pragma: str) -> None:
-        with self._file.reading() as connection:
-            connection.execute(f"PRAGMA {pragma}")
+        self._file.read(lambda connection: connection.execute(f"PRAGMA {pragma}"))
 
     async def _signal(self, changed: Callable[[], None]) -> None:
         seen, wait = None, SOON
         while True:
             await asyncio.sleep(wait)
             try:
-                with self._file.reading() as connection:
-                    version = connection.execute("PRAGMA data_version").fetchone()
+                version = self._file.read(_data_version)
                 # In a file that has replaced another the number may be the same.
                 found = self._file.identity, version
             except StoreError:
@@ -120,6 +120,11 @@ class SqliteDatabase(Database):
                 changed()
             wait = SOON if found != seen else min(wait * SLOWER, LATE)
             seen = found
+
+
+def _data_version(connection: sqlite3.Connection) -> tuple[Any, ...]:
+    found: tuple[Any, ...] = connection.execute("PRAGMA data_version").fetchone()
+    return found
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -232,19 +237,21 @@ class SqliteFile:
         """Which file is open; another one may take its place."""
         self._was_open = False
 
-    @contextmanager
-    def reading(self) -> Generator[sqlite3.Connection]:
-        """Give the connection. Raises `StoreError`."""
-        with self._errors_translated():
-            yield self._open()
+    # Functions and no context managers, which would cost more than many a statement.
 
-    @contextmanager
-    def writing(self) -> Generator[sqlite3.Connection]:
-        """Give the connection in a transaction: all of it is stored, or nothing."""
-        with self._errors_translated():
-            connection = self._open()
-            with _transaction(connection):
-                yield connection
+    def read(self, function: OnConnection[T]) -> T:
+        """Return what `function` returns for the connection. Raises `StoreError`."""
+        try:
+            return function(self._open())
+        except (sqlite3.Error, OSError) as error:
+            raise self._in_words(error) from error
+
+    def write(self, function: OnConnection[T]) -> T:
+        """As `read`, in a transaction: all of it is stored, or nothing."""
+        try:
+            return _in_transaction(self._open(), function)
+        except (sqlite3.Error, OSError) as error:
+            raise self._in_words(error) from error
 
     def close(self) -> None:
         """Close the connection. May be called again."""
@@ -295,16 +302,11 @@ class SqliteFile:
         elif self.path.stat().st_mode & OTHERS:
             self.path.chmod(OWNER_ONLY)
 
-    @contextmanager
-    def _errors_translated(self) -> Generator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: {error}", hint=self._hint(error)) from error
-        except OSError as error:
-            raise StoreError(
-                f"{self.path}: {error.strerror or error}", hint="check the folder and its mode"
-            ) from error
+    def _in_words(self, error: sqlite3.Error | OSError) -> StoreError:
+        if isinstance(error, sqlite3.Error):
+            return StoreError(f"{self.path}: {error}", hint=self._hint(error))
+        said = error.strerror or error
+        return StoreError(f"{self.path}: {said}", hint="check the folder and its mode")
 
     def _hint(self, error: sqlite3.Error) -> str:
         name = getattr(error, "sqlite_errorname", "")
@@ -334,14 +336,17 @@ def _prepare(connection: sqlite3.Connection, where: str) -> None:
     if _version(connection, where) == len(MIGRATIONS):
         return
     connection.execute("PRAGMA journal_mode = WAL")
-    with _transaction(connection):
-        connection.execute("CREATE TABLE IF NOT EXISTS steersman_schema (version INTEGER NOT NULL)")
-        # Another process may have migrated it in the meantime.
-        version = _version(connection, where)
-        for statement in (each for step in MIGRATIONS[version:] for each in step):
-            connection.execute(statement)
-        connection.execute("DELETE FROM steersman_schema")
-        connection.execute("INSERT INTO steersman_schema VALUES (?)", (len(MIGRATIONS),))
+    _in_transaction(connection, lambda _: _migrate(connection, where))
+
+
+def _migrate(connection: sqlite3.Connection, where: str) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS steersman_schema (version INTEGER NOT NULL)")
+    # Another process may have migrated it in the meantime.
+    version = _version(connection, where)
+    for statement in (each for step in MIGRATIONS[version:] for each in step):
+        connection.execute(statement)
+    connection.execute("DELETE FROM steersman_schema")
+    connection.execute("INSERT INTO steersman_schema VALUES (?)", (len(MIGRATIONS),))
 
 
 def _version(connection: sqlite3.Connection, where: str) -> int:
@@ -354,14 +359,14 @@ def _version(connection: sqlite3.Connection, where: str) -> int:
     return found
 
 
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Generator[None]:
+def _in_transaction(connection: sqlite3.Connection, function: OnConnection[T]) -> T:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        yield
+        done = function(connection)
         connection.execute("COMMIT")
     except BaseException:
         # After some errors, as that of a full disk, SQLite has rolled back by itself.
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
+    return done
