@@ -13,18 +13,18 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo console console-build quick test test-pythons test-newer soak mutate test-again test-real parity conform conform-range lint format docs picture release types mypy pyright imports bench bench-check clean
+.PHONY: help demo console console-build quick test test-pythons test-newer soak mutate test-again test-real parity conform conform-range lint format docs picture release types mypy pyright typing imports bench bench-check bench-start clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
 	@echo "make console  the console in your browser, on a scripted model; make console-build only builds it"
 	@echo "make quick    while you work: lint of what you changed, and tests that start no programs"
-	@echo "make test     the whole test suite, on the stock CLI, offline"
+	@echo "make test     the test suite, on the stock CLI, offline; STEERSMAN_WHOLE=1 make test: all that CI runs"
 	@echo "make test-pythons  the fast tests on 3.12, 3.13 and 3.14, as far as they are here or uv brings them"
 	@echo "make soak     the comparisons by chance, with many more cases; for the night"
 	@echo "make mutate   small faults that the tests must notice: ROOM=hooks SAMPLE=200 SEED=1"
 	@echo "make lint     ruff and spelling, as CI         make format   ruff, mending what it can"
-	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
+	@echo "make types    mypy and pyright, strict, and what both say of programs    make imports  who may import whom"
 	@echo "make docs     the documentation as a site, with a reference: build/site/index.html"
 	@echo "make release  both distributions, built, checked, and tried in an empty environment: dist/"
 	@echo "make conform  what the stock CLI does, checked against what we know of it"
@@ -107,13 +107,17 @@ format: .venv/ready-dev
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-types: mypy pyright
+types: mypy pyright typing
 
 mypy: .venv/ready-dev
 	@$(PY) -m mypy
 
 pyright: .venv/ready-dev
 	@$(PY) -m pyright
+
+# What the checkers and an editor say of programs that use the wheel. `make test` leaves it out.
+typing: .venv/ready-dev
+	@$(PY) -m pytest -q -n 2 tests/typing
 
 imports: .venv/ready-dev
 	@$(PY) -c "from importlinter.cli import lint_imports_command as run; run()" --no-cache --no-logo
@@ -138,6 +142,10 @@ bench: .venv/ready-bench
 bench-check: .venv/ready-dev
 	@$(PY) -m benchmarks.instructions $(BENCH_ARGS)
 	@$(PY) -m benchmarks.floor $(BENCH_ARGS)
+
+# For CI: of those only the start of a scripted CLI, which takes seconds.
+bench-start: .venv/ready-dev
+	@$(PY) -m benchmarks.floor --work start
 
 clean:
 	@rm -rf .venv build dist console/node_modules console/build src/steersman/web/static .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench_cache .mutants

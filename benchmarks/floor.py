@@ -12,16 +12,19 @@ import argparse
 import functools
 import json
 import os
-import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
-from benchmarks.instructions import KEPT, count_command, place, run_module
+from benchmarks.instructions import KEPT, count_command, find_valgrind, place, run_python
 from benchmarks.stand_in.build import stand_in
+from steersman.testing.executable import executable
+from steersman.testing.script import say
 
-__all__ = ["GOALS", "TOLERANCE", "WORK", "compare", "main"]
+__all__ = ["GOALS", "START", "TOLERANCE", "WORK", "compare", "main"]
 
 WORK: Mapping[str, dict[str, Any]] = {
     "partial": {"kind": "partial", "few": 500, "many": 3_000},
@@ -35,6 +38,9 @@ WORK: Mapping[str, dict[str, Any]] = {
 }
 """The orders, with the two numbers of items whose difference is counted."""
 
+START = "start"
+"""The start of a scripted CLI, which tests run as a program: everything it imports counts."""
+
 GOALS: Mapping[str, float] = {
     "partial": 2.0,
     "1kb": 2.0,
@@ -43,6 +49,7 @@ GOALS: Mapping[str, float] = {
     "tool": 3.5,
     "permissions": 5.0,
     "trickle": 3.5,
+    START: 2.5,
 }
 """The goals of the design: our instructions, relative to those of the bare loop."""
 
@@ -60,15 +67,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--update", action="store_true", help="keep the new ratios")
     parser.add_argument("--work", help="some workloads only, with commas")
     asked = parser.parse_args(arguments)
-    valgrind = shutil.which("valgrind")
+    valgrind = find_valgrind()
     if valgrind is None:
-        print("nothing was counted: install valgrind (Debian: apt-get install valgrind)")
         return 0
-    wanted = asked.work.split(",") if asked.work else list(WORK)
+    wanted = asked.work.split(",") if asked.work else [*WORK, START]
     for name in CONTESTANTS:
         # Compile edited modules first, so that the compilation is not counted.
-        run_module([sys.executable], _module(name, {"program": str(stand_in()), "count": 1}))
-    counts = {each: _counts(valgrind, each) for each in wanted}
+        run_python(*_contestant(name, {"program": str(stand_in()), "count": 1}))
+    counts = {
+        each: _starts(valgrind) if each == START else _counts(valgrind, each) for each in wanted
+    }
     kept: dict[str, dict[str, Any]] = json.loads(KEPT.read_text(encoding="utf-8"))
     ratios = {each: round(ours / bare, 2) for each, (ours, bare) in counts.items()}
     key = f"{place()} {FLOOR}"
@@ -77,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         KEPT.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     lines, is_fine = compare(ratios, kept.get(key, {}))
     for line, (ours, bare) in zip(lines, counts.values(), strict=True):
-        print(f"{line} ({ours:,} and {bare:,} instructions per item)")
+        print(f"{line} ({ours:,} and {bare:,} instructions)")
     return 0 if is_fine else 1
 
 
@@ -107,14 +115,24 @@ def _counts(valgrind: str, work: str) -> tuple[int, int]:
     return ours, bare
 
 
+def _starts(valgrind: str) -> tuple[int, int]:
+    """Return the instructions of a scripted CLI without input, and of Python that imports."""
+    with tempfile.TemporaryDirectory(prefix="steersman-") as folder:
+        script = executable(say("read"), Path(folder)).script
+        started = ("-P", "-m", "steersman.testing", "--script", script)
+        run_python(*started)
+        ours = count_command(valgrind, *started)
+    return ours, count_command(valgrind, "-P", "-c", "import asyncio, msgspec")
+
+
 def _count(valgrind: str, order: Mapping[str, Any], run: tuple[str, int]) -> int:
     name, number = run
-    return count_command(valgrind, _module(name, {**order, "count": number}))
+    return count_command(valgrind, *_contestant(name, {**order, "count": number}))
 
 
-def _module(name: str, order: Mapping[str, Any]) -> list[str]:
-    """Return the module of a contestant and its argument."""
-    return [f"benchmarks.contestants.{name}", json.dumps(order)]
+def _contestant(name: str, order: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the arguments of Python that run a contestant."""
+    return "-m", f"benchmarks.contestants.{name}", json.dumps(order)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """A FastAPI application with a login of its own, and the console of steersman below /agents/.
 
-Run it with `uvicorn --factory examples.fastapi_app:make_app`; your page posts name and password to
-/login. Each user has a directory with an agent of their own, and sees the sessions that they began.
-The journals are outside of these directories. It uses your own login of Claude Code.
+Run it with `uvicorn --timeout-graceful-shutdown 10 --factory examples.fastapi_app:make_app`; your
+page posts name and password to /login. Each user has a directory with an agent of their own, and
+sees the sessions that they began. The journals are outside of these directories. It uses your own
+login of Claude Code.
 """
 
 from __future__ import annotations

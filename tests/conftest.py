@@ -1,4 +1,4 @@
-"""How hard hypothesis tries, who begins first, and who starts programs.
+"""How hard hypothesis tries, what is left to CI, who begins first, and who starts programs.
 
 The profile `ci` is the same on every run, `deep` is for the night, `quick` is for `make quick`.
 """
@@ -10,6 +10,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -17,9 +18,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.full_disk import disk
 from tests.postgres import postgres_server, postgres_url
 
-__all__ = ["postgres_server", "postgres_url"]
+__all__ = ["disk", "postgres_server", "postgres_url"]
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -45,6 +47,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 VARIATIONS = Path(__file__).with_name("variations.txt")
 
+IS_SOAK = "STEERSMAN_SOAK" in os.environ
+IS_WHOLE = IS_SOAK or "STEERSMAN_WHOLE" in os.environ
+LEFT_OUT = {"soak_only": not IS_SOAK, "ci_only": not IS_WHOLE}
+"""Markers, and whether their tests are left out of this run. `.ci/run` sets `STEERSMAN_WHOLE`."""
+
+# Which third of the programs of `tests/compat` is played: another one each day. It is chosen once,
+# in the process that starts the workers, so that all of them choose alike at midnight.
+os.environ.setdefault("STEERSMAN_THIRD", str(int(time.time() // 86_400) % 3))
+
 PROGRAMS = ("benchmarks", "console", "examples", "live", "real", "transports")
 """Folders whose tests start programs, all of them or most."""
 
@@ -54,17 +65,15 @@ STARTS = frozenset({"subprocess.Popen", "os.exec", "os.fork", "os.posix_spawn", 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave `soak_only` to `make soak`, mark who starts programs, begin with what takes longest.
+    """Leave out what others run, mark who starts programs, begin with what takes longest.
 
     So no worker ends alone with one of those.
     """
     _mark_variations(items)
-    left = [item for item in items if item.get_closest_marker("soak_only")]
-    for item in left:
-        item.add_marker("soak")
-    if left and "STEERSMAN_SOAK" not in os.environ:
+    left = [item for item in items if _is_left_out(item)]
+    if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not item.get_closest_marker("soak_only")]
+        items[:] = [item for item in items if not _is_left_out(item)]
     for item in items:
         if item.nodeid.removeprefix("tests/").partition("/")[0] in PROGRAMS:
             item.add_marker("process")
@@ -72,11 +81,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _mark_variations(items: list[pytest.Item]) -> None:
-    """Mark the tests of the list as `soak_only`."""
+    """Mark the tests of the list as `ci_only`, and what `make test` leaves out as `soak`."""
     named = set(VARIATIONS.read_text(encoding="utf-8").splitlines())
     for item in items:
         if item.nodeid.removeprefix("tests/") in named:
-            item.add_marker("soak_only")
+            item.add_marker("ci_only")
+        if any(item.get_closest_marker(name) for name in LEFT_OUT):
+            item.add_marker("soak")
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name, is_so in LEFT_OUT.items() if is_so)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what a run of `tests/compat` did not play, and how to play it."""
+    played = (str(each.nodeid) for each in terminalreporter.getreports("passed"))
+    if not IS_WHOLE and any("test_programs_go_the_same_way" in each for each in played):
+        third = os.environ["STEERSMAN_THIRD"]
+        terminalreporter.write_line(
+            f"Played a third of the programs of tests/compat: STEERSMAN_THIRD={third} plays it"
+            " again, STEERSMAN_WHOLE=1 all programs and the tests that only CI runs."
+        )
 
 
 # Collecting makes millions of objects that stay: looking at them again and again for garbage takes

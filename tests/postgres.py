@@ -36,6 +36,8 @@ SETTINGS = (
 )
 USER = "tester"
 PATIENCE = 60.0
+FILES = "STEERSMAN_POSTGRES_FILES"
+"""Names a folder for the files of servers; `make mutate` starts hundreds of them."""
 PR_SET_PDEATHSIG = 1
 
 
@@ -152,13 +154,15 @@ def postgres_server(
         if os.environ.get("CI"):
             pytest.fail(f"CI must have {missing}: see .ci/run")
         pytest.skip(f"no {missing} on this machine")
-    shared = tmp_path_factory.getbasetemp()
-    shared = shared if worker_id == "master" else shared.parent
     # A socket's path has at most 107 characters, and `nobody` must reach it.
-    folder = Path(tempfile.mkdtemp(prefix="steersman-pg-", dir="/tmp"))
+    place = os.environ.get(FILES, "/tmp")
+    base = tmp_path_factory.getbasetemp()
+    of_workers = base if worker_id == "master" else base.parent
+    shared = Path(place) if FILES in os.environ else of_workers
+    folder = Path(tempfile.mkdtemp(prefix="steersman-pg-", dir=place))
     account = _account()
     try:
-        with _new_cluster(shared, programs, account) as template:
+        with _new_cluster(shared, place, programs, account) as template:
             shutil.copytree(template, folder / "data", symlinks=True)
         _give(folder, account)
         server = PostgresServer(programs, folder, account)
@@ -178,13 +182,13 @@ def postgres_url(postgres_server: PostgresServer) -> str:
 
 
 @contextmanager
-def _new_cluster(shared: Path, programs: Path, account: str | None) -> Generator[Path]:
+def _new_cluster(shared: Path, place: str, programs: Path, account: str | None) -> Generator[Path]:
     """Yield the files of a new server, made by the first worker that needs them."""
     with (shared / "postgres.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         made = shared / "postgres-template"
         if not made.exists():
-            folder = Path(tempfile.mkdtemp(prefix="steersman-initdb-", dir="/tmp"))
+            folder = Path(tempfile.mkdtemp(prefix="steersman-initdb-", dir=place))
             try:
                 _give(folder, account)
                 subprocess.run(

@@ -80,6 +80,30 @@ def test_a_failure_is_over_once_the_task_has_run_for_a_while_and_pauses_begin_an
     ]
 
 
+def test_a_task_that_was_not_cancelled_itself_is_started_again_after_a_cancellation() -> None:
+    begun: list[str] = []
+
+    async def wait_for_what_is_cancelled() -> None:
+        begun.append("work")
+        other = asyncio.get_running_loop().create_future()
+        if len(begun) == 1:
+            other.cancel()
+        await other
+
+    async def test() -> None:
+        tasks = BackgroundTasks(LOG)
+        task = tasks.keep("the look", wait_for_what_is_cancelled, meanwhile="jobs wait")
+        while len(begun) < 2:  # noqa: ASYNC110 - the time is virtual
+            await asyncio.sleep(0.1)
+        assert tasks.faults == {"the look": "CancelledError"}
+        await tasks.aclose()
+        assert task.cancelled()
+
+    in_virtual_time(test)
+
+    assert begun == ["work", "work"]
+
+
 def test_work_that_returns_is_done_and_a_name_that_runs_is_not_started_twice() -> None:
     begun: list[str] = []
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 import steersman.sync
 from steersman import Agent
 from steersman.errors import StartupError, UsageError
+from steersman.hooks import Hooks, PreToolUse
 from steersman.ports import Channel, Launch, Receiver
-from steersman.testing.script import Script, say
+from steersman.testing.script import Script, call, say
 from steersman.testing.scripted.cli import Faults, ScriptedCLI
 
 LIMIT = 10.0
@@ -106,3 +108,56 @@ def test_synchronous_code_can_start_sessions_ahead_too() -> None:
         result = session.run("hello")
 
     assert (result.text, len(place.launches), place.running) == ("Hello.", 1, 0)
+
+
+WAYS: dict[str, Callable[[steersman.sync.Agent], object]] = {
+    "session": lambda agent: agent.session().start().close(),
+    "start": lambda agent: agent.start("hello").close(),
+    "run": lambda agent: agent.run("hello"),
+    "query": lambda agent: list(agent.query("hello")),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_synchronous_code_takes_a_session_that_is_ready(way: str) -> None:
+    place = ScriptedCLI()
+    agent = steersman.sync.Agent(transport=place, model="model-a")
+    agent.prewarm()
+
+    WAYS[way](agent)
+
+    (launch,) = place.launches
+    assert "--model=model-a" in launch.argv
+    assert place.running == 0
+
+
+@pytest.mark.parametrize("way", ["session", "run"])
+def test_synchronous_code_takes_none_that_is_ready_for_another_transport_or_option(
+    way: str,
+) -> None:
+    ready, other = ScriptedCLI(), ScriptedCLI()
+    agent = steersman.sync.Agent(transport=ready)
+    agent.prewarm()
+
+    for words in ({"transport": other}, {"model": "model-b"}):
+        if way == "run":
+            agent.run("hello", **words)
+        else:
+            agent.session(**words).start().close()
+
+    assert (len(other.launches), len(ready.launches), ready.running) == (1, 2, 1)
+    agent.prewarm(0)
+
+
+def test_a_hook_that_comes_after_the_start_ahead_guards_the_next_session() -> None:
+    hooks, seen = Hooks(), list[str]()
+    place = ScriptedCLI(Script(call("Bash", command="ls"), say("Done.")))
+    agent = steersman.sync.Agent(transport=place, hooks=hooks, allowed_tools=["Bash"])
+    agent.prewarm()
+    hooks.on(PreToolUse)(lambda event: seen.append(event.tool_name))
+
+    with agent.session() as session:
+        session.run("go")
+    agent.prewarm(0)
+
+    assert (seen, len(place.launches), place.running) == (["Bash"], 2, 0)

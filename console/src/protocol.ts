@@ -7,6 +7,8 @@ export interface Queued {
   readonly text: string;
   readonly when: string;
   readonly by: string;
+  /** Whether an earlier turn waits for an answer, and this prompt behind it. */
+  readonly isBehindAsk: boolean;
 }
 
 export interface Summary {
@@ -84,6 +86,7 @@ function readQueued(found: JsonObject): Queued {
     text: text(found["text"]),
     when: text(found["when"], "later"),
     by: text(found["by"]),
+    isBehindAsk: text(found["state"]) === "behind_ask",
   };
 }
 

@@ -17,6 +17,7 @@ import {
   readPrompt,
   readResult,
   readSettled,
+  readTotals,
   readUsage,
 } from "./reading/turns";
 import type { Rec } from "./record";
@@ -92,9 +93,11 @@ function read(draft: Draft, record: Rec): void {
       break;
     case "control":
       readControl(draft, record);
+      readTotals(draft, frame);
       break;
     case "sent":
       readResponse(draft, frame);
+      if (object(frame["request"])["subtype"] === "initialize") draft.memory.hasBegun = true;
       readPrompt(draft, record);
       break;
     case "phase":
@@ -154,6 +157,7 @@ function readMessage(draft: Draft, record: Rec): void {
   const { frame } = record;
   draft.now.sessionId = text(frame["session_id"]) || draft.now.sessionId;
   if (frame["subtype"] !== "api_retry") draft.now.retry = null;
+  if (frame["type"] === "assistant" || frame["type"] === "result") draft.memory.hasBegun = false;
   switch (frame["type"]) {
     case "assistant":
       keepSaid(draft, record);

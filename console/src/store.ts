@@ -199,7 +199,10 @@ function onAsk(frame: JsonObject): void {
   const changed = new Map(asks.value);
   if (frame["what"] === "opened" || frame["what"] === "delegated") {
     changed.set(askKey(ask), ask);
-    if (frame["what"] === "opened") announce(ask);
+    if (frame["what"] === "opened") {
+      answered.delete(askKey(ask));
+      announce(ask);
+    }
   } else {
     changed.delete(askKey(ask));
   }
@@ -351,15 +354,20 @@ export const interrupt = (session: string): Promise<Answered> => perform("interr
 export const control = (verb: string, session: string, fields: JsonObject = {}): Promise<Answered> =>
   perform(verb, { ...fields, session });
 
+/** The asks that were answered in this page, whoever was first. */
+const answered = new Set<string>();
+export const isAnsweredHere = (key: string): boolean => answered.has(key);
+
 /** Answers an ask. Returns why not, or an empty text. */
 export async function answer(ask: Ask, given: JsonObject): Promise<string> {
+  answered.add(askKey(ask));
   const fields = { ask: ask.id, session: ask.session, answer: given, seen: ask.digest };
-  const answered = await perform("answer", fields);
-  if (answered.ok) {
+  const outcome = await perform("answer", fields);
+  if (outcome.ok) {
     drop(ask);
     return "";
   }
-  const { code, by, message } = answered.failure;
+  const { code, by, message } = outcome.failure;
   if (code === "already_answered" || code === "ask_gone" || code === "ask_not_found") {
     drop(ask);
     if (code !== "already_answered" || by !== me.value) {
@@ -367,6 +375,7 @@ export async function answer(ask: Ask, given: JsonObject): Promise<string> {
     }
     return "";
   }
+  answered.delete(askKey(ask));
   tell(message, true);
   return message;
 }

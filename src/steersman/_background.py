@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from steersman.errors import SteersmanError
 
-__all__ = ["BackgroundTasks"]
+__all__ = ["BackgroundTasks", "faults_of"]
 
 FIRST_PAUSE, LAST_PAUSE = 0.5, 5.0
 """Seconds until a task that has failed is started again. The pause doubles up to the last one."""
@@ -77,18 +77,27 @@ class BackgroundTasks:
             began = self._now()
             try:
                 await work()
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                # This task was not cancelled, but what it waited for.
+                found: BaseException = error
             except Exception as error:  # noqa: BLE001 - a defect must not end the task either
-                if self._now() - began > CALM:
-                    pause = FIRST_PAUSE
-                self._failed(name, error, pause, meanwhile)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, longest)
+                found = error
             else:
                 return
+            if self._now() - began > CALM:
+                pause = FIRST_PAUSE
+            self._failed(name, found, pause, meanwhile)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, longest)
 
-    def _failed(self, name: str, error: Exception, pause: float, meanwhile: str) -> None:
+    def _failed(self, name: str, error: BaseException, pause: float, meanwhile: str) -> None:
         said = str(error).strip().partition("\n")[0]
-        words = said if isinstance(error, SteersmanError) else f"{type(error).__name__}: {said}"
+        words = said
+        if not isinstance(error, SteersmanError):
+            words = f"{type(error).__name__}: {said}" if said else type(error).__name__
         self._faults[name] = _Fault(words, self._now() + pause + CALM)
         self._log.warning(
             "%s has failed: %s. It is started again in %g s; until then %s.",
@@ -100,3 +109,12 @@ class BackgroundTasks:
         if self._tasks.get(name) is task:
             del self._tasks[name]
             self._faults.pop(name, None)
+
+
+def faults_of(conversations: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the faults of the sessions of conversations, by task and conversation."""
+    return {
+        f"{task} {conversation}": words
+        for conversation, faults in conversations.items()
+        for task, words in faults.items()
+    }

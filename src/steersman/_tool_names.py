@@ -11,8 +11,9 @@ import unicodedata
 __all__ = [
     "BUILT_IN",
     "DEFAULT_AGENTS",
-    "FORMER_NAMES",
+    "LISTED_AS",
     "MAIN_AGENT",
+    "RENAMED",
     "agent_key",
     "near_miss",
     "skill_key",
@@ -43,8 +44,10 @@ BUILT_IN = frozenset(
 
 DEFAULT_AGENTS = ("general-purpose", "fork")
 """The agents of which one starts if a call names none."""
-FORMER_NAMES = {
-    "Agent": "Task",
+RENAMED = {"Agent": "Task"}
+"""The names of tools in calls, and their former ones, which lists and matchers may still have."""
+LISTED_AS = {
+    **RENAMED,
     "AgentOutputTool": "TaskOutput",
     "BashOutput": "TaskOutput",
     "BashOutputTool": "TaskOutput",

@@ -545,8 +545,8 @@ class DurableWork(Protocol):
         """Give the lease up. Does nothing if it is lost."""
         ...
 
-    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
-        """Store a turn before its prompt is sent, and return it as it is stored now.
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> None:
+        """Store a turn before its prompt is sent.
 
         A turn with this `uuid` is stored once: if it is parked, it is open again; if it is settled,
         it stays so. Raises `LeaseLost`.

@@ -178,6 +178,18 @@ def test_a_result_may_name_a_single_prompt_under_its_older_field() -> None:
     assert book.result(RoutingFields(user_message_uuid="a"), LINE) == [TurnSettled("a", LINE)]
 
 
+def test_a_prompt_that_was_dropped_does_not_settle_with_a_turn_that_names_no_prompt() -> None:
+    """The CLI continues a call that was deferred, and replays what it drops meanwhile."""
+    book = TurnTracker()
+    book.expect("a")
+    book.lifecycle("own", "started")
+
+    seen = [*book.replayed("a"), *book.lifecycle("a", "completed")]
+
+    assert [*seen, *book.result(RoutingFields(), LINE)] == []
+    assert book.idle() == [TurnSettled("a", None)]
+
+
 def test_a_foreign_result_settles_nobody_and_keeps_the_replays_before_it() -> None:
     book = TurnTracker()
     book.expect("a")
@@ -303,6 +315,7 @@ class TurnBookMachine(RuleBasedStateMachine):
         self.settled: list[str] = []
         self.replayed: list[str] = []
         self.is_nameless = True
+        self.has_lifecycle = False
 
     def take(self, events: list[TurnStarted | TurnSettled]) -> list[str]:
         """Note what happened; the uuids that settled."""
@@ -328,25 +341,25 @@ class TurnBookMachine(RuleBasedStateMachine):
 
     @rule(uuid=prompts, state=st.sampled_from(["queued", "started", "unheard"]))
     def tell(self, uuid: str, state: str) -> None:
-        self.is_nameless = False
+        self.is_nameless, self.has_lifecycle = False, True
         assert self.take(self.book.lifecycle(uuid, state)) == []
 
     @rule(uuid=prompts)
     def complete(self, uuid: str) -> None:
-        self.is_nameless = False
+        self.is_nameless, self.has_lifecycle = False, True
         self.completed |= {uuid} & set(self.open)
         assert self.take(self.book.lifecycle(uuid, "completed")) == []
 
     @rule(uuid=consumes(prompts))
     def cancel(self, uuid: str) -> None:
-        self.is_nameless = False
+        self.is_nameless, self.has_lifecycle = False, True
         was_open = uuid in self.open
         assert self.take(self.book.lifecycle(uuid, "cancelled")) == [uuid] * was_open
 
     @rule(uuid=prompts)
     def replay(self, uuid: str) -> None:
         self.is_nameless = False
-        if uuid in self.open:
+        if uuid in self.open and not self.has_lifecycle:
             self.replayed.append(uuid)
         assert self.take(self.book.replayed(uuid)) == []
 

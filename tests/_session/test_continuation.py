@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman._session.continuation import CONTINUE, continuation
+from steersman._session.continuation import BEHIND, CONTINUE, again, continuation
 from steersman.ports import StoredAsk
 
 INPUT = {"command": "pay 7"}
@@ -69,3 +69,12 @@ def test_a_long_input_is_cut() -> None:
 
     assert "... (5014 characters): allowed by ann." in words
     assert len(words) < 1000
+
+
+@pytest.mark.parametrize(
+    "prompt", ["pay 7", [{"type": "text", "text": "pay 7"}]], ids=["text", "blocks"]
+)
+def test_a_prompt_that_others_stand_behind_is_shown_again(prompt: object) -> None:
+    words = {"type": "text", "text": f"{CONTINUE}\n\n{BEHIND}"}
+
+    assert again(prompt, CONTINUE) == [words, {"type": "text", "text": "pay 7"}]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
 
+from steersman._background import BackgroundTasks
 from steersman._session.durable import SessionWork
 from steersman._session.durable_turns import DurableTurns
 from steersman.errors import LeaseLost, StoreError
 from steersman.ports import Conversation, StoredAsk, StoredTurn
 from steersman.testing.faults import VirtualClockLoop
+
+LOG = logging.getLogger("steersman.tests")
 
 
 class Rows:
@@ -33,10 +37,9 @@ class Rows:
     async def release(self, session: str, token: str) -> None:
         raise AssertionError((session, token))
 
-    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> None:
         await self._fail()
         self.written.append(("begin", session, token, turn.uuid))
-        return turn
 
     async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
         await self._fail()
@@ -65,7 +68,10 @@ class Stage:
         before = Conversation("customer 7", "s", "here", turns, len(turns))
         work = SessionWork(self.rows, None, "me", "here", "token", 30.0, before)
         self.faults: list[str] = []
-        self.turns = DurableTurns(work, lambda: "s", lambda where, _: self.faults.append(where))
+        self.background = BackgroundTasks(LOG)
+        self.turns = DurableTurns(
+            work, lambda: "s", lambda where, _: self.faults.append(where), self.background
+        )
 
     async def begin(self, *uuids: str) -> None:
         for uuid in uuids:
@@ -79,7 +85,7 @@ def run(work: Any) -> None:
 
 
 async def test_without_a_store_nothing_is_written() -> None:
-    turns = DurableTurns(None, lambda: "s", lambda _where, _error: None)
+    turns = DurableTurns(None, lambda: "s", lambda _where, _error: None, BackgroundTasks(LOG))
 
     await turns.begin("u", None, "pay", {}, "later")
     turns.settled("u", "completed")
@@ -116,6 +122,26 @@ def test_a_store_that_fails_is_tried_again_and_one_fault_is_reported() -> None:
 
     run(work())
 
+    assert stage.rows.written[1:] == [("s", "token", "u1", "settled", "completed")]
+    assert stage.faults == ["store"]
+
+
+def test_a_defect_of_the_store_loses_no_end_of_a_turn() -> None:
+    stage = Stage()
+    shown: list[dict[str, str]] = []
+
+    async def work() -> None:
+        await stage.begin("u1")
+        stage.rows.failures = [RuntimeError("no such column"), ValueError("not a number")]
+        stage.turns.settled("u1", "completed")
+        while not stage.background.faults:  # noqa: ASYNC110 - the time is virtual
+            await asyncio.sleep(0.1)
+        shown.append(stage.background.faults)
+        await stage.turns.close()
+
+    run(work())
+
+    assert shown == [{"the ends of turns of the conversation": "RuntimeError: no such column"}]
     assert stage.rows.written[1:] == [("s", "token", "u1", "settled", "completed")]
     assert stage.faults == ["store"]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from steersman._session.continuation import again
 from steersman._uuids import uuid_of
 from steersman.errors import CliExited, TurnStopped, UsageError
 from tests._session.peers import (
@@ -52,6 +53,8 @@ class Remembering(FramePeer):
         for frame in self.received[before:]:
             if frame.get("request", {}).get("subtype") == "initialize":
                 self.say(answer_to(frame, self.handshake))
+            elif frame.get("request", {}).get("subtype") == "get_usage":
+                self.say(answer_to(frame, {"session": {"total_cost_usd": 0.0}}))
             elif frame["type"] == "user":
                 self._prompted(frame["uuid"])
 
@@ -121,6 +124,20 @@ async def test_a_turn_that_was_cut_off_goes_on_under_a_uuid_that_every_process_k
         (KEYED, "pay"),
         (continued_as, CONTINUE),
     ]
+
+
+async def test_a_turn_that_later_prompts_stand_behind_is_continued_with_its_own_prompt(
+    tmp_path: Path,
+) -> None:
+    lines = [asked(KEYED, None, "pay 7"), filled("f1", KEYED), asked("other", "f1", "pay 8")]
+    env = stored(tmp_path, [*lines, said("b1", "other", "Paid.")])
+    peer = Remembering({KEYED}, MODERN)
+
+    async with opened(peer.transport, resume=ID, env=env) as session:
+        await (await session.send("pay 7", key="invoice 7"))
+
+    *_, last = peer.prompts
+    assert (last["uuid"], last["message"]["content"]) == (FIRST, again("pay 7", CONTINUE))
 
 
 async def test_a_turn_that_another_process_has_continued_is_read_to_its_end(tmp_path: Path) -> None:

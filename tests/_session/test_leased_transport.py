@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, cast
 
 import pytest
 
+from steersman._background import BackgroundTasks
 from steersman._session.durable import SessionWork
 from steersman._session.leased_transport import LeasedTransport
 from steersman._session.leases import Leases
 from steersman.errors import ChannelClosed, LeaseLost
 from steersman.ports import Channel, Launch, Receiver
+
+LOG = logging.getLogger("steersman.tests")
 
 
 class Work:
@@ -47,7 +51,7 @@ class Cli:
 async def test_after_the_end_of_the_lease_nothing_is_read_or_written() -> None:
     now, lost = [100.0], list[LeaseLost]()
     work = SessionWork(cast("Any", Work()), None, "me", "here", "token", 10.0)
-    leases = Leases(work, lost.append, lambda *_: None, clock=lambda: now[0])
+    leases = Leases(work, lost.append, lambda *_: None, BackgroundTasks(LOG), clock=lambda: now[0])
     await leases.take("s")
     cli, reader = Cli(), Cli()
 

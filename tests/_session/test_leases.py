@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from steersman._background import BackgroundTasks
 from steersman._session.durable import SessionWork
 from steersman._session.lease_owner import new_lease, token_if_ended
 from steersman._session.leases import RESERVE, Leases
@@ -18,6 +20,7 @@ from steersman.errors import ChannelClosed, LeaseLost, SessionInUse, StoreError
 from steersman.ports import DurableWork
 from steersman.testing.faults import VirtualClockLoop
 
+LOG = logging.getLogger("steersman.tests")
 SECONDS = 30.0
 
 
@@ -27,9 +30,14 @@ class Store:
     def __init__(self) -> None:
         self.owners: dict[str, tuple[str, str, float]] = {}
         self.is_away = False
+        self.defects: list[Exception] = []
+        """What the next renewals raise."""
+        self.delay = 0.0
+        """Seconds until a lease that is taken is stored."""
         self.calls: list[tuple[str, float]] = []
 
     async def take(self, session: str, *, owner: str, token: str, seconds: float, **_: Any) -> None:
+        await later(self.delay)
         now = self._called("take")
         has_it, whose, until = self.owners.get(session, ("", "", 0.0))
         if until > now and whose != token:
@@ -38,6 +46,8 @@ class Store:
 
     async def renew(self, session: str, token: str, seconds: float) -> bool:
         now = self._called("renew")
+        if self.defects:
+            raise self.defects.pop(0)
         owner, whose, until = self.owners.get(session, ("", "", 0.0))
         if whose != token or until <= now:
             return False
@@ -64,6 +74,7 @@ class Owner:
         self.lost: list[tuple[LeaseLost, float]] = []
         self.owns: dict[str, Callable[[], bool] | None] = {}
         self.token = token
+        self.background = BackgroundTasks(LOG)
         self.stopped = 0.0
         """Seconds that this process was stopped."""
         loop = asyncio.get_running_loop()
@@ -72,6 +83,7 @@ class Owner:
             work,
             lambda error: self.lost.append((error, loop.time())),
             self._own,
+            self.background,
             clock=lambda: loop.time() + self.stopped,
         )
 
@@ -153,6 +165,31 @@ def test_a_store_that_is_back_in_time_changes_nothing() -> None:
     in_virtual_time(test)
 
 
+def test_a_defect_of_the_store_costs_no_lease_and_is_shown(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> None:
+        store = Store()
+        owner = Owner(store)
+        await owner.leases.take("s")
+        store.defects = [RuntimeError("no such column"), ValueError("not a number")]
+        await later(10.3)
+        shown = owner.background.faults
+        await later(60)
+
+        assert shown == {"the lease of the conversation": "RuntimeError: no such column"}
+        assert (owner.lost, owner.background.faults) == ([], {})
+        assert owner.leases.check()
+        await owner.leases.release()
+
+    in_virtual_time(test)
+
+    assert caplog.messages[0] == (
+        "the lease of the conversation has failed: RuntimeError: no such column. It is started"
+        " again in 0.5 s; until then it is not renewed, and its end will end the CLI."
+    )
+
+
 def test_a_lease_that_another_process_has_is_lost_at_once() -> None:
     async def test() -> None:
         store = Store()
@@ -215,6 +252,42 @@ def test_a_take_that_was_cancelled_leaves_no_lease() -> None:
         await owner.leases.release()
 
         assert store.owners == {}
+
+    in_virtual_time(test)
+
+
+def test_a_session_that_has_ended_takes_no_lease_again() -> None:
+    async def test() -> None:
+        store = Store()
+        owner = Owner(store)
+        await owner.leases.take("s")
+        await owner.leases.release()
+
+        with pytest.raises(ChannelClosed, match="has ended"):
+            await owner.leases.take("s")
+        await later(2 * SECONDS)
+
+        assert store.owners == {}
+        assert [name for name, _ in store.calls] == ["take", "release"]
+
+    in_virtual_time(test)
+
+
+def test_a_lease_that_is_taken_while_its_session_ends_is_given_up() -> None:
+    async def test() -> None:
+        store = Store()
+        store.delay = 1.0
+        owner = Owner(store)
+        taking = asyncio.ensure_future(owner.leases.take("s"))
+        await asyncio.sleep(0)
+        store.delay = 0.0
+        await owner.leases.release()
+        with pytest.raises(ChannelClosed, match="has ended"):
+            await taking
+        await later(2 * SECONDS)
+
+        assert store.owners == {}
+        assert [name for name, _ in store.calls] == ["release", "take", "release"]
 
     in_virtual_time(test)
 

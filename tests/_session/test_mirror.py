@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from steersman._background import BackgroundTasks
 from steersman._session.mirror import CLOSING, MOST_WAITING, Mirror
 from steersman._session.mirror_queue import MirrorKeys
 from steersman.stores.comparing import FileComparer
@@ -19,6 +21,7 @@ from steersman.testing.faults import VirtualClockLoop
 from steersman.transcripts.keys import SessionKey
 from tests.keeping_store import Fault, KeepingStore, healthy
 
+LOG = logging.getLogger("steersman.tests")
 ID = "70394432-1c03-4518-94bc-f71433d629d1"
 MAIN = f"-p/{ID}"
 SUB = f"-p/{ID}/subagents/agent-a1"
@@ -46,15 +49,24 @@ class Play:
         self.is_quiet = False
         self.errors: list[tuple[str, SessionKey | None]] = []
         self.root = root / "projects"
+        self.defects: list[Exception] = []
+        """What the next reports raise."""
         self.unsent: list[bytes] = []
+        self.background = BackgroundTasks(LOG)
         self.mirror = Mirror(
             self.store,
             is_eager=eager,
             files=None if far else FileComparer(self.store, 60.0, here),
             is_quiet=lambda: self.is_quiet,
-            report=lambda error, key: self.errors.append((error, key)),
+            report=self._report,
+            background=self.background,
         )
         self._numbers = 0
+
+    def _report(self, error: str, key: SessionKey | None) -> None:
+        self.errors.append((error, key))
+        if self.defects:
+            raise self.defects.pop(0)
 
     def entry(self, kind: str = "user", **fields: Any) -> dict[str, Any]:
         """Return an entry with a uuid of its own."""
@@ -103,6 +115,28 @@ def gone_until(seconds: float, *, hangs: bool = False) -> Fault:
         return 100_000.0 if hangs else ConnectionError("no route")
 
     return fault
+
+
+def test_a_defect_in_the_mirror_loses_no_entries(tmp_path: Path) -> None:
+    async def play() -> None:
+        stage = Play(tmp_path)
+        stage.defects = [RuntimeError("the report has failed")]
+        stage.write(stage.entry(), name="no session file")
+        stage.write(stage.entry())
+        stage.mirror.flush()
+        await passes(0.1)
+        assert stage.background.faults == {
+            "the mirror of the conversation": "RuntimeError: the report has failed"
+        }
+
+        stage.write(stage.entry())
+        stage.is_quiet = True
+        stage.mirror.flush()
+        await passes(60)
+
+        assert stage.store.kept[MAIN] == stage.written()
+
+    in_virtual_time(play)
 
 
 def test_entries_wait_for_the_result_of_the_turn(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +20,7 @@ from steersman.inbox import Inbox, StoredInbox
 from steersman.journal import Entry, Kind
 from steersman.messages import User
 from steersman.options import Park
-from steersman.permissions import Ask
+from steersman.permissions import Ask, Policy
 from steersman.ports import (
     Channel,
     Conversation,
@@ -34,7 +34,7 @@ from steersman.ports import (
 from steersman.stores import SqliteStore
 from steersman.testing.faults import VirtualClockLoop
 from steersman.testing.script import Script, call, say, stall
-from steersman.testing.scripted.cli import ScriptedCLI
+from steersman.testing.scripted.cli import FakeTool, ScriptedCLI
 
 LIMIT = 10.0
 WRITE = call("Write", file_path="paid", content="x", id_="toolu_1")
@@ -47,9 +47,10 @@ def cli(*steps: Any) -> ScriptedCLI:
 class Killable:
     """A place whose CLIs can be killed from outside."""
 
-    def __init__(self, *steps: Any) -> None:
-        self._inner = cli(*steps)
+    def __init__(self, *steps: Any, tools: Mapping[str, FakeTool] | None = None) -> None:
+        self._inner = ScriptedCLI(Script(*steps), tools=tools)
         self._channel: Channel | None = None
+        self.lines = self._inner.stage.memory.lines
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         self._channel = await self._inner.open(launch, receiver)
@@ -381,6 +382,68 @@ async def test_a_session_is_left_only_when_the_last_result_is_in_the_file(
     assert (result.outcome, place.was_whole[:1]) == ("parked", [True])
 
 
+@pytest.fixture
+def place() -> Generator[tuple[Killable, asyncio.Event, asyncio.Event]]:
+    """A CLI whose tool begins and may end, and whose file is read."""
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def pay(_given: object) -> str:
+        begun.set()
+        await may_end.wait()
+        return "receipt"
+
+    place = Killable(call("Bash", command="pay"), say("Paid."), tools={"Bash": pay})
+    before, factory.transcript_reader = factory.transcript_reader, lambda env: place.lines
+    yield place, begun, may_end
+    factory.transcript_reader = before
+
+
+async def test_a_call_of_an_earlier_session_is_finished_first_although_its_cli_died(
+    tmp_path: Path, place: tuple[Killable, asyncio.Event, asyncio.Event]
+) -> None:
+    cli, begun, may_end = place
+    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+        agent = Agent(transport=cli, inbox=store.inbox(), policy=Policy(otherwise="ask"))
+        async with agent.open("customer 7") as session:
+            await session.send("pay", key="invoice 7")
+            ask = await next_ask(store.inbox())
+        async with agent.open("customer 7") as session:
+            (turn,) = await session.take_up()
+            cli.kill()
+            await store.inbox().answer(ask, Allow(), by="ann")
+            await begun.wait()
+            parking = asyncio.create_task(session.park())
+            for _ in range(1000):
+                await asyncio.sleep(0)
+            may_end.set()
+            await parking
+            result = await turn
+
+    assert [each.input for each in result.tool_calls if not each.is_running] == [{"command": "pay"}]
+
+
+async def test_a_call_of_a_turn_that_was_not_taken_up_is_finished_first(
+    tmp_path: Path, place: tuple[Killable, asyncio.Event, asyncio.Event]
+) -> None:
+    cli, begun, may_end = place
+    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+        agent = Agent(transport=cli, inbox=store.inbox(), policy=Policy(otherwise="ask"))
+        async with agent.open("customer 7") as session:
+            await session.send("pay", key="invoice 7")
+            ask = await next_ask(store.inbox())
+        async with agent.open("customer 7") as session:
+            await session.send("pay", key="invoice 8")
+            await store.inbox().answer(ask, Allow(), by="ann")
+            await begun.wait()
+            parking = asyncio.create_task(session.park())
+            for _ in range(1000):
+                await asyncio.sleep(0)
+            may_end.set()
+            await parking
+
+    assert any(b"receipt" in each for each in cli.lines(session.id or "") or ())
+
+
 # --- With a store that is away -----------------------------------------------------------
 
 
@@ -404,9 +467,9 @@ class AwayWork:
     async def release(self, session: str, token: str) -> None:
         await self._work.release(session, token)
 
-    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> None:
         self._check()
-        return await self._work.begin(session, token, turn)
+        await self._work.begin(session, token, turn)
 
     async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
         self._check()

@@ -110,8 +110,10 @@ async def test_a_snapshot_has_everything_that_is_open_and_does_not_change() -> N
     assert during.queued == (queued.uuid,)
     assert (during.stats.turns, during.stats.tool_calls) == (0, 4)
     # The prompts that wait are not in the journal: they have not happened.
-    assert dataclasses.replace(during, queued=()) == read_off
-    assert (after.pending_tool_calls, after.pending_permissions, after.queued) == ((), (), ())
+    assert during.behind_ask == (queued.uuid,)
+    assert dataclasses.replace(during, queued=(), behind_ask=()) == read_off
+    assert (after.pending_tool_calls, after.pending_permissions) == ((), ())
+    assert (after.queued, after.behind_ask) == ((), ())
     assert after.stats.turns == 2
 
 

@@ -344,6 +344,24 @@ async def test_callbacks_are_called_by_the_function_of_the_client() -> None:
     assert callable(native_approver(hook, call))
 
 
+async def test_an_event_that_the_session_makes_has_no_keys_without_a_value() -> None:
+    """The CLI leaves them out, but for those that every event has."""
+    seen: list[Any] = []
+
+    async def hook(given: Any, *_: Any) -> Any:
+        seen.append(given)
+        return {}
+
+    matcher = steersman.compat.HookMatcher(hooks=[hook])
+    always = {"session_id": "", "transcript_path": "", "cwd": "", "hook_event_name": "SessionEnd"}
+    for event in ("SessionEnd", "Stop"):
+        (registered,) = native_hooks({event: [matcher]})
+        await registered.callback({**always, "reason": "", "model": None, "n": 0}, None, {})  # type: ignore[misc]
+
+    assert seen[0] == {**always, "n": 0}
+    assert seen[1] == {**always, "reason": "", "model": None, "n": 0}
+
+
 async def test_callbacks_see_the_context_variables_of_the_program(tmp_path: Path) -> None:
     variable = contextvars.ContextVar[str]("variable", default="")
     seen: list[str] = []

@@ -19,6 +19,7 @@ from steersman.compat import (
     ProcessError,
     ResultError,
     ResultMessage,
+    StreamEvent,
     UserMessage,
     query,
 )
@@ -70,6 +71,37 @@ async def test_a_query_over_a_transport_that_does_not_end_its_messages_ends_with
 
     assert texts(messages) == ["answer 1"]
     assert transport.calls == ["connect", "end_input", "close"]
+
+
+async def test_the_input_of_a_query_ends_at_once_unless_the_cli_may_ask_something() -> None:
+    class Waits(Canned):
+        """Answers when no more input comes, as a CLI that reads all of it first."""
+
+        async def end_input(self) -> None:
+            for each in answer({}, 1):
+                self.say.send_nowait(each)
+            await super().end_input()
+
+    def asks(_: Line, __: int) -> list[Line]:
+        asked = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {}, "tool_use_id": "t"}
+        return [{"type": "control_request", "request_id": "r1", "request": asked}]
+
+    async def deny(*_: Any) -> steersman.compat.PermissionResultDeny:
+        had_ended.append("end_input" in asking.calls)
+        asking.say.send_nowait(result("denied"))
+        return steersman.compat.PermissionResultDeny()
+
+    had_ended: list[bool] = []
+    waits, asking = Waits(lambda *_: []), Canned(asks)
+    options = steersman.compat.ClaudeAgentOptions(can_use_tool=deny)
+
+    messages = await collect(query(prompt="hi", transport=waits))
+    denied = await collect(query(prompt="hi", options=options, transport=asking))
+
+    assert texts(messages) == ["answer 1"]
+    assert had_ended == [False]
+    assert [each.result for each in denied if isinstance(each, ResultMessage)] == ["denied"]
+    assert [each["request_id"] for each in asking.responses] == ["r1"]
 
 
 async def test_a_failing_iterable_ends_the_input_and_its_prompts_are_answered(
@@ -381,6 +413,16 @@ async def test_a_prompt_that_is_none_is_a_type_error(prompt: Any) -> None:
         await anext(query(prompt=prompt, transport=Canned()))
 
 
+@pytest.mark.parametrize("prompt", [5, ["text"], {"type": "user"}])
+async def test_a_client_does_not_connect_for_a_prompt_that_is_none(prompt: Any) -> None:
+    transport = Canned()
+
+    with pytest.raises(TypeError, match="prompt: got"):
+        await ClaudeSDKClient(transport=transport).connect(prompt)
+
+    assert transport.calls == []
+
+
 async def test_the_native_session_is_behind_the_client() -> None:
     async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=Canned(ends=False)) as client:
         await client.query("a")
@@ -388,3 +430,78 @@ async def test_the_native_session_is_behind_the_client() -> None:
 
         assert isinstance(client.session, steersman.Session)
         assert [turn.is_settled for turn in client.session.turns] == [True]
+
+
+NO_PROMPTS: list[tuple[Any, str]] = [
+    ("text", "prompt: got a str"),
+    ({"type": "user"}, "prompt: got"),
+    ({"type": "user", "message": "text"}, "prompt: got"),
+    ({"type": "user", "message": {"role": "user"}}, "prompt: got"),
+    ({"type": "assistant", "message": {"content": "x"}}, "a message of type 'assistant'"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), NO_PROMPTS)
+async def test_what_is_no_user_message_is_refused_and_nothing_is_sent(
+    given: Any, said: str
+) -> None:
+    async def one() -> AsyncIterator[Any]:
+        yield given
+
+    transport = Canned(ends=False)
+    async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
+        with pytest.raises(ValueError, match=said):
+            await client.query(one())
+
+    assert transport.prompts == []
+
+
+async def test_fields_of_a_user_message_that_a_session_has_become_its_own() -> None:
+    async def several() -> AsyncIterator[Line]:
+        yield user("a", uuid="no uuid", isSynthetic=True)
+        yield {"message": {"content": "b"}, "priority": "now"}
+        yield user("c", priority="nonsense")
+
+    def all_in_one(_: Line, number: int) -> list[Line]:
+        uuids = [each["uuid"] for each in transport.prompts]
+        return [result("all", user_message_uuids=uuids)] if number == 3 else []
+
+    transport = Canned(all_in_one, ends=False)
+    async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
+        await client.query(several(), session_id="mine")
+        await collect(client.receive_response())
+
+    first, second, third = transport.prompts
+    assert (first.get("priority"), second["priority"], third["priority"]) == (None, "now", "next")
+    assert (first["isSynthetic"], first["session_id"]) == (True, "mine")
+    assert first["uuid"] != "no uuid"
+    assert (second["type"], second["message"]["content"]) == ("user", "b")
+
+
+async def test_a_transport_has_its_own_conversation_whatever_the_options_resume() -> None:
+    own = str(uuid.uuid4())
+    resuming: Line = {"resume": own, "resume_session_at": own, "resume_drops_turn": own}
+    for given in (resuming, {"continue_conversation": True, "fork_session": True}):
+        options = steersman.compat.ClaudeAgentOptions(**given)
+        client = ClaudeSDKClient(options, Canned(ends=False))
+        async with asyncio.timeout(LIMIT), client:
+            await client.query("a")
+            messages = await collect(client.receive_response())
+            used = client.session.options
+
+        assert texts(messages) == ["answer 1"]
+        assert [getattr(used, name) for name in resuming] == [None, None, None]
+        assert (used.continue_conversation, used.fork_session, used.revive) == (False,) * 3
+
+
+@pytest.mark.parametrize("shown", [True, False])
+async def test_partial_messages_are_messages_if_they_were_asked_for(*, shown: bool) -> None:
+    def partly(_: Line, __: int) -> list[Line]:
+        partial = {"type": "stream_event", "uuid": "u", "session_id": "s1", "event": {"a": 1}}
+        return [partial, text_line("whole"), result("done")]
+
+    options = steersman.compat.ClaudeAgentOptions(include_partial_messages=shown)
+    messages = await collect(query(prompt="hi", options=options, transport=Canned(partly)))
+
+    assert texts(messages) == ["whole"]
+    assert [each.event for each in messages if isinstance(each, StreamEvent)] == [{"a": 1}] * shown

@@ -121,6 +121,9 @@ STATEMENTS = {
     ),
     "from claude_agent_sdk.query import query as q": "from steersman.compat import query as q",
     "from claude_agent_sdk . types import Message": "from steersman.compat.types import Message",
+    "from claude_agent_sdk \\\n . \\\n types import Message": (
+        "from steersman.compat.types import Message"
+    ),
     "from \\\n claude_agent_sdk import query": "from \\\n steersman.compat import query",
     f"from claude_agent_sdk.testing.session_store_conformance import {SUITE}": (
         f"from steersman.compat.testing import {SUITE}"
@@ -150,6 +153,8 @@ def test_a_statement_is_rewritten(before: str, after: str, mark: str) -> None:
 
 UNDECIDED = {
     "from claude_agent_sdk import Nonsense": "steersman.compat has no such name",
+    "from claude_agent_sdk.types import Nonsense": "steersman.compat.types has no such name",
+    "from claude_agent_sdk.types import Any, __file__": "__file__: steersman.compat.types has no",
     "from claude_agent_sdk import query, _internal": "_internal: steersman.compat has no such name",
     "from claude_agent_sdk._internal.query import Query": "claude_agent_sdk._internal.query is",
     "from claude_agent_sdk._errors import MessageParseError": "catch ClaudeSDKError",
@@ -158,6 +163,8 @@ UNDECIDED = {
     "import claude_agent_sdk.nonsense": "steersman.compat has no module nonsense",
     "__import__('claude_agent_sdk.types')": "__import__('claude_agent_sdk.types') imports",
     "import_module(f'claude_agent_sdk.{x}')": "'claude_agent_sdk.' names the package",
+    "from claude_\uff41gent_sdk import query  # claude_agent_sdk": "a form that is not rewritten",
+    "from claude_agent_sdk._internal.transport import ProcessTransport": "write your own transport",
     "version('claude-agent-sdk')": "'claude-agent-sdk' names the distribution",
     "client._transport.close()  # claude_agent_sdk": "._transport is private",
     "def claude_agent_sdk(:": "cannot be read as Python (",
@@ -173,6 +180,30 @@ def test_what_is_not_decided_stays_and_is_told(text: str, said: str) -> None:
     assert len(found.notes) == 1
     assert said in found.notes[0].text
     assert found.notes[0].line in (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [
+        ("from claude_code_sdk import query", True),
+        ("from claude_code_sdk.types import Message", True),
+        ("import claude_code_sdk.types", True),
+        ("import claude_agent_sdk, claude_code_sdk", True),
+        ("from claude_agent_sdk import query", False),
+        ("from .claude_code_sdk import query", False),
+        ("from my.claude_code_sdk import query", False),
+        ("import my.claude_code_sdk", False),
+    ],
+)
+def test_a_program_of_the_older_package_is_told_of_its_system_prompt(
+    text: str, *, is_told: bool
+) -> None:
+    notes = migrate_source(f"\n{text}\nf(append_system_prompt='x')\n".encode()).notes
+
+    told = ("claude_code_sdk had the system prompt", "append_system_prompt= is no more")
+    assert [each.line for each in notes] == ([2, 3] if is_told else [])
+    for note, said in zip(notes, told, strict=False):
+        assert note.text.startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The examples of the official package, run as they stand by `python -m steersman.compat`.
 
-The suite runs those that start one CLI and do not wait; `make soak` runs all, and compares what
+`.ci/run` runs those that start one CLI and do not wait; `make soak` runs all, and compares what
 they print with what they print on the official package.
 """
 
@@ -85,6 +85,7 @@ def test_every_example_is_run_here() -> None:
     assert {each.name for each in examples().iterdir()} - {"__pycache__"} == known
 
 
+@pytest.mark.ci_only
 @pytest.mark.parametrize(("words", "said"), SHORT.items(), ids=map(" ".join, SHORT))
 def test_an_example_runs_as_it_stands(words: tuple[str, ...], said: str) -> None:
     ran = run_example([str(examples() / words[0]), *words[1:]])

@@ -245,6 +245,207 @@ def test_a_warning_names_the_line_of_the_program() -> None:
     assert [each.filename for each in warned] == [__file__]
 
 
+async def no_opinion(*_: Any) -> dict[str, Any]:
+    return {}
+
+
+def hooked(event: str, **fields: Any) -> dict[str, Any]:
+    hooks: list[Any] = [no_opinion]
+    return {"hooks": {event: [steersman.compat.HookMatcher(hooks=hooks, **fields)]}}
+
+
+OTHER_PRESET = {"type": "preset", "preset": "other"}
+WARNINGS: list[tuple[dict[str, Any], str]] = [
+    ({"system_prompt": OTHER_PRESET}, f"system_prompt: {OTHER_PRESET} is no known form"),
+    ({"system_prompt": {"type": "other"}}, "system_prompt: {'type': 'other'} is no known form"),
+    ({"thinking": {"type": "adaptive"}, "max_thinking_tokens": 5}, "max_thinking_tokens has no"),
+    ({"thinking": {"type": "other"}}, "thinking: 'other' is no known type; the CLI decides"),
+    ({"output_format": {"type": "text"}}, "output_format has no effect: it is not {"),
+    ({"model": "a", "fallback_model": "b, a"}, "fallback_model: 'a' is the main model too"),
+    ({"tools": "Read"}, "tools: 'Read' is no list of names; the CLI uses its default set"),
+    ({"tools": ["Raed"]}, "tools: there is no tool for 'Raed'; did you mean Read?"),
+    ({"allowed_tools": "Read"}, "allowed_tools: pass a list of rules, not a text"),
+    ({"allowed_tools": ["bash(ls)"]}, "allowed_tools: there is no tool for 'bash(ls)'; did you"),
+    ({"disallowed_tools": "Read"}, "disallowed_tools: pass a list of rules, not a text"),
+    ({"disallowed_tools": ["Wirte"]}, "disallowed_tools: there is no tool for 'Wirte'; did you"),
+    ({"fork_session": True}, "fork_session has no effect without resume or continue_conversation"),
+    ({"env": {"CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "0"}}, "env['CLAUDE_CODE_STARTUP_FAILURE_R"),
+    ({"extra_args": {"output-format": "json"}}, "extra_args: --output-format has no effect"),
+    ({"extra_args": {"input-format": None}}, "extra_args: --input-format has no effect"),
+    (hooked("Nope"), "hooks: this release does not know the event 'Nope'"),
+    (hooked("CwdChanged"), "hooks: CwdChanged will not be called: the CLI never calls back"),
+    (hooked("Stop", matcher="x"), "hooks: the matcher 'x' has no effect: the CLI has no matchers"),
+    (
+        hooked("PreToolUse", matcher="Wirte|Edit"),
+        "hooks: the matcher 'Wirte|Edit' names no tool 'Wirte'; did you mean Write?",
+    ),
+    (hooked("PreToolUse", matcher="("), "hooks: the matcher '(' may be no pattern, and never"),
+    (hooked("PreToolUse", timeout=0), "hooks: timeout=0 of PreToolUse is no limit; pass seconds"),
+    (hooked("Stop", on_failure="block"), "hooks: on_failure='block' has no effect at Stop"),
+    (
+        {"can_use_tool": no_opinion, "permission_mode": "bypassPermissions"},
+        "can_use_tool will not be called: permission_mode='bypassPermissions' allows every call",
+    ),
+    (
+        {"can_use_tool": no_opinion, "allowed_tools": ["Read", "Bash(ls)", "Edit(*)", "Read"]},
+        "can_use_tool will not be called for Read, Edit: allowed_tools allows them without",
+    ),
+    (
+        {"can_use_tool": no_opinion, "skills": "all"},
+        "can_use_tool will not be called for Skill: allowed_tools allows them without",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), WARNINGS, ids=range(len(WARNINGS)))
+def test_a_warning_names_the_option_and_what_it_does_instead(
+    options: dict[str, Any], said: str
+) -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        translate(ClaudeAgentOptions(**options))
+
+    (only,) = warned
+    assert str(only.message).startswith(said)
+
+
+QUIET: list[dict[str, Any]] = [
+    {"tools": ["Read", "mcp__a__b"]},
+    {"tools": {"type": "preset", "preset": "claude_code"}},
+    {"system_prompt": {"type": "preset", "preset": "claude_code"}},
+    {"thinking": {"type": "adaptive"}},
+    {"fork_session": True, "resume": U},
+    {"fork_session": True, "continue_conversation": True},
+    {"model": "a", "fallback_model": "b"},
+    {"extra_args": {"output-format": "stream-json"}},
+    {"can_use_tool": no_opinion, "allowed_tools": ["Bash(ls)"], "permission_mode": "plan"},
+    hooked("PreToolUse", matcher="^Wri(te|t).*"),
+    hooked("PreToolUse", matcher="(?<name>Bash)"),
+    hooked("PreToolUse", matcher="Write|Edit", timeout=0.5),
+    hooked("Stop", matcher="*"),
+    hooked("Stop", matcher=""),
+    hooked("UserPromptSubmit", on_failure="block"),
+    hooked("SessionStart", matcher="startup", on_failure="continue"),
+]
+
+
+@pytest.mark.parametrize("options", QUIET, ids=range(len(QUIET)))
+def test_an_option_that_does_what_it_says_is_not_warned_of(options: dict[str, Any]) -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        translate(ClaudeAgentOptions(**options))
+
+    assert [str(each.message) for each in warned] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("Bash(a (b, c) d), Read", ("Bash(a (b, c) d)", "Read")),
+        ("Odd) Read,Write", ("Odd)", "Read", "Write")),
+        ("Bash(never closed, Read", ("Bash(never closed, Read",)),
+    ],
+)
+def test_a_text_of_rules_is_split_where_no_bracket_is_open(
+    text: str, rules: tuple[str, ...]
+) -> None:
+    assert translate(ClaudeAgentOptions(allowed_tools=[text])).options.allowed_tools == rules
+
+
+def test_a_system_prompt_of_several_texts_stays_several() -> None:
+    given: Any = ["Be brief.", "Be kind."]
+
+    assert translate(ClaudeAgentOptions(system_prompt=given)).options.system_prompt == tuple(given)
+
+
+def test_denials_with_bash_are_passed_as_they_are_unless_extra_args_has_them() -> None:
+    """The option of a session would remove Monitor and other tools like Bash too."""
+
+    def settled(**options: Any) -> tuple[Any, Any]:
+        found = translate(ClaudeAgentOptions(**options)).options
+        return tuple(found.disallowed_tools), dict(found.extra_args)
+
+    theirs = {"disallowedTools": "Edit"}
+    assert settled(disallowed_tools=["Bash", "Read"]) == ((), {"disallowedTools": "Bash,Read"})
+    assert settled(disallowed_tools=["Read"]) == (("Read",), {})
+    assert settled(disallowed_tools=["Bash"], extra_args=theirs) == (("Bash",), theirs)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "settings: the file cannot be read: .*No such file"),
+        (b"[1]", "settings: the file has no JSON object"),
+        (b"nonsense", "settings: the file has no JSON object"),
+        (b"\xff", "settings: the file cannot be read: .*utf-8"),
+    ],
+)
+def test_settings_that_a_sandbox_cannot_be_added_to_are_an_error(
+    place: Path, content: bytes | None, said: str
+) -> None:
+    path = place / "own.json"
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(steersman.compat.CLIConnectionError, match=said):
+        translate(ClaudeAgentOptions(settings=str(path), sandbox={"enabled": True}))
+
+
+def test_a_sandbox_is_added_to_settings_in_any_form(place: Path) -> None:
+    path = place / "own.json"
+    path.write_text('\ufeff{"a": 1, "sandbox": {"old": 1}}', encoding="utf-8")
+
+    for given in (str(path), '{"a": 1}', {"a": 1, "sandbox": {"old": 1}}):
+        options = ClaudeAgentOptions(settings=given, sandbox={"enabled": True})  # type: ignore[arg-type]
+        assert translate(options).options.settings == {"a": 1, "sandbox": {"enabled": True}}
+
+
+def test_the_latest_conversation_of_a_store_needs_a_list_of_its_sessions() -> None:
+    class OfTheProtocol(steersman.compat.SessionStore):
+        """Has `list_sessions` of the protocol, which only raises."""
+
+        async def append(self, key: Any, entries: Any) -> None: ...
+
+        async def load(self, key: Any) -> Any: ...
+
+    class Bare:
+        async def append(self, key: Any, entries: Any) -> None: ...
+
+        async def load(self, key: Any) -> Any: ...
+
+    classes: list[Any] = [OfTheProtocol, Bare]
+    for store in (each() for each in classes):
+        with pytest.raises(ValueError, match=r"^continue_conversation needs a session_store with"):
+            translate(ClaudeAgentOptions(session_store=store, continue_conversation=True))
+        both = ClaudeAgentOptions(session_store=store, continue_conversation=True, resume=U)
+        assert translate(both).options.session_store is store
+    listing: Any = Store()
+    found = translate(ClaudeAgentOptions(session_store=listing, continue_conversation=True))
+    assert found.options.continue_conversation
+
+
+def test_a_failing_propagator_does_not_prevent_the_start(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    propagate = pytest.importorskip("opentelemetry.propagate")
+    pytest.importorskip("opentelemetry.trace")
+
+    class Failing(type(propagate.get_global_textmap())):  # type: ignore[misc] # of the program
+        def inject(self, *_: Any, **__: Any) -> None:
+            raise RuntimeError("no propagation")
+
+    before = propagate.get_global_textmap()
+    propagate.set_global_textmap(Failing([]))
+    try:
+        found = planned(ClaudeAgentOptions())
+    finally:
+        propagate.set_global_textmap(before)
+
+    assert found.error is None
+    assert "TRACEPARENT" not in found.env
+    assert "the current span cannot be passed to the CLI" in caplog.text
+
+
 def test_options_that_were_translated_can_be_replaced_without_a_check() -> None:
     """A session replaces its options when it restarts the CLI."""
     options = translate(ClaudeAgentOptions(allowed_tools=["Bash("], max_turns=-1)).options
@@ -279,6 +480,45 @@ def _with_stderr(callback: Any) -> Translated:
     translated = translate(ClaudeAgentOptions(stderr=callback))
     assert translated.options.stderr is not None
     return translated
+
+
+FLAGS: list[tuple[str, str | None, str, Any]] = [
+    ("effort", "high", "effort", "high"),
+    ("fallback-model", "b", "fallback_model", "b"),
+    ("max-budget-usd", "5", "max_budget_usd", "5"),
+    ("max-turns", "5", "max_turns", "5"),
+    ("model", "opus", "model", "opus"),
+    ("permission-mode", "plan", "permission_mode", "plan"),
+    ("permission-prompt-tool", "mcp__a__b", "permission_prompt_tool_name", "mcp__a__b"),
+    ("resume", U, "resume", U),
+    ("resume-session-at", U, "resume_session_at", U),
+    ("session-id", U, "session_id", U),
+    ("setting-sources", "user,,local", "setting_sources", ("user", "local")),
+    ("settings", '{"a":1}', "settings", '{"a":1}'),
+    ("system-prompt", "Be brief.", "system_prompt", "Be brief."),
+    ("continue", None, "continue_conversation", True),
+    ("include-hook-events", None, "include_hook_events", True),
+    ("include-partial-messages", None, "include_partial_messages", True),
+    ("strict-mcp-config", None, "strict_mcp_config", True),
+]
+
+
+@pytest.mark.parametrize(("flag", "value", "option", "wanted"), FLAGS)
+def test_a_flag_with_an_option_becomes_that_option(
+    flag: str, value: str | None, option: str, wanted: Any
+) -> None:
+    """The session reads its options, for instance whether partial messages are shown."""
+    found = translate(ClaudeAgentOptions(extra_args={flag: value})).options
+    other = translate(ClaudeAgentOptions(extra_args={flag: None if value else "x"})).options
+
+    assert (getattr(found, option), found.extra_args) == (wanted, {})
+    assert getattr(other, option) == getattr(translate(ClaudeAgentOptions()).options, option)
+    assert other.extra_args == {flag: None if value else "x"}
+
+
+@pytest.mark.parametrize("flag", ["print", "verbose", "replay-user-messages"])
+def test_a_flag_that_the_session_passes_itself_is_not_passed_twice(flag: str) -> None:
+    assert translate(ClaudeAgentOptions(extra_args={flag: None})).options.extra_args == {}
 
 
 def test_a_prompt_that_extra_args_asks_to_replay_is_a_message() -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,8 +27,6 @@ Find = Callable[[], Path]
 
 PROGRAMS = load()
 GROUPS = sorted({each.group for each in PROGRAMS.values()})
-SHARDS = 4
-"""Tests that share the programs of the suite, so that two workers have something to do."""
 IN_SUITE = (
     "agent_in_the_foreground",
     "client_before_it_is_connected",
@@ -76,7 +75,12 @@ IN_SUITE = (
     "tools_that_fail",
     *(name for name, each in PROGRAMS.items() if each.group == "on_transports"),
 )
-"""Those that differ most from each other; `make soak` runs all."""
+"""Those that differ most from each other."""
+IS_WHOLE = "STEERSMAN_WHOLE" in os.environ
+PLAYED = tuple(PROGRAMS) if IS_WHOLE else IN_SUITE[int(os.environ["STEERSMAN_THIRD"]) % 3 :: 3]
+"""`make test` plays a third of those, another one each day; `.ci/run` plays all programs."""
+SHARDS = 12 if IS_WHOLE else 2
+"""Tests that share the programs, so that two workers have something to do."""
 LIVE = (
     "client_interrupting",
     "hook_that_changes_the_input",
@@ -103,11 +107,12 @@ def on_ours(cli: Path, names: list[str]) -> dict[str, list[str]]:
 @pytest.mark.process
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_programs_go_the_same_way_on_ours(shard: int) -> None:
-    assert on_ours(stock_cli(), list(IN_SUITE[shard::SHARDS])) == {}
+    assert on_ours(stock_cli(), list(PLAYED[shard::SHARDS])) == {}
 
 
 @pytest.mark.live
 @pytest.mark.process
+@pytest.mark.ci_only
 def test_what_was_kept_is_what_the_official_package_does() -> None:
     cli = stock_cli()
 

@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from steersman.compat._running import main
@@ -18,8 +20,9 @@ ROOT = Path(__file__).parents[2]
 RUNNER = ("-m", "steersman.compat")
 
 
-def python(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    env = {"PATH": os.defpath, "HOME": str(cwd), "PYTHONPATH": str(ROOT / "src")}
+def python(*words: str, cwd: Path, path: str = "") -> subprocess.CompletedProcess[str]:
+    places = os.pathsep.join(filter(None, [str(ROOT / "src"), path]))
+    env = {"PATH": os.defpath, "HOME": str(cwd), "PYTHONPATH": places}
     return subprocess.run(
         [sys.executable, *words],
         cwd=cwd,
@@ -92,6 +95,36 @@ def test_the_bundled_cli_is_found_beside_the_alias(tmp_path: Path) -> None:
     assert "site-packages/claude_agent_sdk" in run.stdout, run
 
 
+METADATA = """\
+from importlib import metadata
+import claude_agent_sdk
+names = ("claude-agent-sdk", "Claude_Agent_SDK")
+assert {metadata.version(each) for each in names} == {claude_agent_sdk.__version__}
+assert metadata.metadata("claude-agent-sdk")["Name"] == "claude-agent-sdk"
+assert metadata.files("claude-agent-sdk") is None
+for other in ("claude-agent", "sdk"):
+    try:
+        metadata.version(other)
+    except metadata.PackageNotFoundError:
+        continue
+    raise AssertionError(other)
+print("all good", [each.name for each in metadata.distributions()])
+"""
+
+
+def test_instrumentation_finds_the_release_where_the_official_package_is_missing(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "program.py").write_text(METADATA)
+    (tmp_path / "libraries").mkdir()
+    library = Path(msgspec.__file__).parent
+    (tmp_path / "libraries" / "msgspec").symlink_to(library, target_is_directory=True)
+
+    run = python("-S", *RUNNER, "program.py", cwd=tmp_path, path=str(tmp_path / "libraries"))
+
+    assert (run.stdout, run.stderr, run.returncode) == ("all good []\n", "", 0)
+
+
 SEEN = """\
 # -*- coding: latin-1 -*-
 import json, pickle, sys, helper
@@ -159,7 +192,7 @@ def test_a_program_ends_as_under_python(tmp_path: Path, text: str) -> None:
         ([], 2, "usage: python -m steersman.compat"),
         (["--unknown"], 2, "usage: python -m steersman.compat"),
         (["-m"], 2, "usage: python -m steersman.compat"),
-        (["missing.py"], 2, "can't open file"),
+        (["missing.py"], 2, f"can't open file {str(Path('missing.py').absolute())!r}: "),
         (["-m", "missing_module"], 1, "No module named missing_module"),
     ],
 )
@@ -168,3 +201,48 @@ def test_a_wrong_command_line_is_told(
 ) -> None:
     assert main(words) == status
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_help_is_no_mistake(capsys: pytest.CaptureFixture[str], word: str) -> None:
+    assert main([word, "more"]) == 0
+
+    said = capsys.readouterr()
+    assert said.out.startswith("usage: python -m steersman.compat PROGRAM.py")
+    assert said.err == ""
+
+
+@pytest.mark.parametrize("name", ["folder", "archive.zip", "archive", "text.zip"])
+def test_a_directory_and_an_archive_run_as_under_python(tmp_path: Path, name: str) -> None:
+    text = (
+        "import os, sys\nos.chdir('/')\nimport helper\n"
+        "print(__name__, __file__, sys.argv, sys.path[0], helper.__file__, repr(__package__),"
+        " __spec__ and __spec__.name, sys.modules['__main__'].os is os)\n"
+    )
+    files = {"__main__.py": text, "helper.py": ""}
+    (tmp_path / "folder").mkdir()
+    for each, content in files.items():
+        (tmp_path / "folder" / each).write_text(content)
+    for archive in ("archive.zip", "archive"):
+        with zipfile.ZipFile(tmp_path / archive, "w") as file:
+            for each, content in files.items():
+                file.writestr(each, content)
+    (tmp_path / "text.zip").write_text(text)
+    (tmp_path / "helper.py").write_text("")
+
+    plain = python(name, "-x", cwd=tmp_path)
+    ours = python(*RUNNER, name, "-x", cwd=tmp_path)
+
+    assert plain.stdout.startswith("__main__ ")
+    assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, "", 0)
+
+
+@pytest.mark.parametrize("name", ["empty", "missing.zip"])
+def test_what_has_nothing_to_run_is_told_as_by_python(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+
+    plain = python(name, cwd=tmp_path)
+    ours = python(*RUNNER, name, cwd=tmp_path)
+
+    assert plain.returncode
+    assert (ours.stdout, ours.stderr, ours.returncode) == ("", plain.stderr, plain.returncode)

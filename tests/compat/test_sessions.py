@@ -63,8 +63,8 @@ def outcome(call: Callable[..., Any], *args: Any, **kw: Any) -> Any:
         return "FileNotFoundError", str(error)[:36]
     except ValueError as error:
         return "ValueError", str(error)[:36]
-    except TypeError:
-        return "TypeError"
+    except (TypeError, NotImplementedError) as error:
+        return type(error).__name__
 
 
 def odd_files(config: Path) -> None:
@@ -287,10 +287,22 @@ class NotImplementing(Protocol):  # type: ignore[misc] # untyped where the packa
         return await self._small.load(key)
 
 
+class WithoutSummariesYet(WithoutSummaries):
+    async def list_session_summaries(self, project_key: str) -> list[Any]:
+        raise NotImplementedError
+
+
+class WithoutAnyList(SmallStore):
+    async def list_session_summaries(self, project_key: str) -> list[Any]:
+        raise NotImplementedError
+
+
 STORES: dict[str, Callable[[], Any]] = {
     "small": SmallStore,
     "without summaries": WithoutSummaries,
     "with errors": WithErrors,
+    "without summaries yet": WithoutSummariesYet,
+    "without any list": WithoutAnyList,
     "of the official protocol": NotImplementing,
     "official": official.InMemorySessionStore,
     "ours": ours.InMemorySessionStore,
@@ -383,6 +395,57 @@ def test_functions_over_a_store_are_the_same(make: Callable[[], Any], config: Pa
             differ.append((name, args, kw, *results))
 
     assert differ == []
+
+
+def test_a_method_that_a_store_got_afterwards_counts(config: Path) -> None:
+    """The official functions look at its class only."""
+    store: Any = NotImplementing()
+    asyncio.run(filled(store))
+
+    async def list_sessions(project_key: str) -> list[Any]:
+        return [{"session_id": ID, "mtime": 7}]
+
+    store.list_sessions = list_sessions
+    found = asyncio.run(ours.list_sessions_from_store(store, DIRECTORY))
+
+    assert [(each.session_id, each.summary, each.last_modified) for each in found] == [
+        (ID, "hi", 7)
+    ]
+    with pytest.raises(ValueError, match="cannot be listed"):
+        asyncio.run(ours.list_sessions_from_store(NotImplementing(), DIRECTORY))
+
+
+def test_a_list_of_a_store_loads_no_more_than_it_shows() -> None:
+    class Counting(WithoutSummaries):
+        loads = 0
+
+        async def load(self, key: Any) -> list[Any] | None:
+            self.loads += 1
+            return await super().load(key)
+
+    store: Any = Counting()
+    project = ours.project_key_for_directory(DIRECTORY)
+    for index in range(20):
+        key = {"project_key": project, "session_id": number(index)}
+        asyncio.run(store.append(key, conversation(f"hi {index}")))
+
+    def listed(**named: Any) -> tuple[list[str], int]:
+        store.loads = 0
+        found = asyncio.run(ours.list_sessions_from_store(store, DIRECTORY, **named))
+        return [each.summary for each in found], store.loads
+
+    assert listed(limit=2, offset=1) == (["hi 18", "hi 17"], 8)
+    assert listed(limit=2, offset=7) == (["hi 12", "hi 11"], 16)
+    assert listed(offset=20) == ([], 0)
+
+
+def test_a_session_of_a_store_was_last_modified_when_its_newest_entry_was_written() -> None:
+    store: Any = SmallStore()
+    asyncio.run(filled(store))
+
+    for package in (official, ours):
+        info = asyncio.run(package.get_session_info_from_store(store, ID, DIRECTORY))
+        assert (info.created_at, info.last_modified) == (1_793_527_200_000, 1_793_527_203_000)
 
 
 def test_under_trio_the_store_is_awaited_in_trio(config: Path) -> None:

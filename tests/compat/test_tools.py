@@ -154,6 +154,7 @@ PROPERTIES: dict[str, Any] = {
     "r": {"if": {"type": "integer"}, "then": {"minimum": 5}, "else": {"type": "string"}},
     "s": {"minLength": 1, "maxItems": 0, "minProperties": 2, "maxProperties": 2},
     "t": False,
+    "v": {"minProperties": 1, "minItems": 1, "minLength": 1},
     "u": {"patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": False},
 }
 ARGUMENTS: list[Any] = [
@@ -168,6 +169,7 @@ ARGUMENTS: list[Any] = [
     *({"l": 5}, {"l": 5.5}, {"l": "x"}, {"m": "s"}, {"m": 1}, {"n": "no date"}, {"o": 3}),
     *({"p": {"x": "y"}}, {"q": [1]}, {"q": ["x", "y"]}, {"r": 3}, {"r": []}, {"r": "x"}),
     *({"s": ""}, {"s": [1]}, {"s": {"a": 1}}, {"s": {"a": 1, "b": 2, "c": 3}}, {"t": 1}),
+    *({"u": {"xa": "1", "xb": "2"}}, {"v": {}}, {"v": []}, {"v": ""}),
     *({"u": {"xa": "1"}}, {"u": {"ya": 1}}, {"y": 1}, {"y": 1, "z": 2}),
     {"a": "x", "b": "z"},
     {"i": {"z": "x"}, "a": 1},
@@ -409,3 +411,27 @@ def test_a_program_without_annotations_does_not_load_mcp() -> None:
         "assert not {'mcp', 'pydantic', 'anyio'} & set(sys.modules), sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+async def test_what_the_model_does_not_read_is_left_out_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    given = {"content": [TEXT, {"type": "audio"}], "structuredContent": {"a": 1}, "_meta": {}}
+
+    found = await call(tool("t", "", {})(returning(given)))
+
+    assert found == {"content": [TEXT]}
+    said = sorted(each.getMessage() for each in caplog.records if each.name == "steersman.compat")
+    assert said == [
+        "a tool returned '_meta', which the model does not read: it is left out",
+        "a tool returned 'structuredContent', which the model does not read: it is left out",
+        "a tool returned a block of the type 'audio', which is left out",
+    ]
+
+
+def test_the_names_of_the_module_are_those_that_it_lists() -> None:
+    import steersman.compat.tools as module  # noqa: PLC0415 - used once
+
+    assert all(hasattr(module, name) for name in module.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = module.nonsense

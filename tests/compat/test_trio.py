@@ -14,6 +14,7 @@ import pytest
 import trio
 import trio.lowlevel
 
+import steersman.compat
 from steersman._portal.portal import shared_portal
 from steersman.compat import (
     ClaudeAgentOptions,
@@ -28,6 +29,7 @@ from steersman.compat import (
 )
 from steersman.compat.types import McpServerConfig, SyncHookJSONOutput
 from tests.compat.canned import Canned, Line, answer, result, text_line, texts, user
+from tests.compat.recording import StandIn
 
 LIMIT = 10.0
 
@@ -329,6 +331,8 @@ def test_cancelling_leaves_nothing_wherever_the_program_waits(where: str, way: s
             nursery.start_soon(program)
             await transport.waits.wait()
             nursery.cancel_scope.cancel()
+        # At once, and not some time later.
+        assert left_in_loop() == []
         assert transport.calls.count("close") == (0 if where == "connect" else 1)
 
     run(main)
@@ -378,3 +382,19 @@ def test_two_runs_of_trio_in_two_threads_do_not_mix() -> None:
         each.join(LIMIT)
 
     assert found == {0: ["0", "answer 1"], 1: ["1", "answer 1"]}
+
+
+@pytest.mark.process
+def test_lines_of_stderr_arrive_where_trio_runs_in_their_order(tmp_path: Path) -> None:
+    seen: list[tuple[str, bool]] = []
+
+    async def main() -> None:
+        options: Line = {"stderr": lambda line: seen.append((line, trio.lowlevel.in_trio_run()))}
+        found = await StandIn(tmp_path).run(steersman.compat, options, stderr="one\n\ntwo\nthree")
+        assert found.error is None
+        # What was told with the end of the CLI is called in the next step of trio.
+        await trio.lowlevel.checkpoint()
+
+    run(main)
+
+    assert seen == [("one", True), ("two", True), ("three", True)]

@@ -68,11 +68,11 @@ def test_no_scene_is_left_out() -> None:
     assert sum(map(len, GROUPS.values())) == len(catalogue.ALL)
 
 
-ALSO_LIVE = ("cancelling", "failures", "queue")
-"""Groups that tests/live look at most closely; here only `make soak` and `make conform` do."""
+IN_SUITE = "names"
+"""The group that `make test` plays. What the others look at, tests/live look at, too."""
+
 ON_NEWEST = [
-    pytest.param(group, marks=pytest.mark.soak_only if group in ALSO_LIVE else ())
-    for group in GROUPS
+    pytest.param(group, marks=() if group == IN_SUITE else pytest.mark.ci_only) for group in GROUPS
 ]
 
 
@@ -103,14 +103,8 @@ def test_scenes_of_most_groups_go_otherwise_on_the_older_cli() -> None:
     assert sum(map(len, DIFFERENT.values())) >= 20
 
 
-ON_OLDER = [
-    pytest.param(group, marks=() if number % 3 == 0 else pytest.mark.soak_only)
-    for number, group in enumerate(DIFFERENT)
-]
-"""The suite plays every third group on the older CLI, `make soak` all."""
-
-
-@pytest.mark.parametrize("group", ON_OLDER)
+@pytest.mark.ci_only
+@pytest.mark.parametrize("group", DIFFERENT)
 async def test_what_an_older_cli_does_otherwise_is_known(group: str) -> None:
     report = await report_on(stock_cli(find_older_cli), DIFFERENT[group])
 
@@ -118,6 +112,7 @@ async def test_what_an_older_cli_does_otherwise_is_known(group: str) -> None:
     assert report.baseline == report.version == OLDER_VERSION
 
 
+@pytest.mark.ci_only
 async def test_a_release_with_another_mode_of_its_own_still_asks_once_it_is_given_ours() -> None:
     """2.1.300 starts in `auto`: only the scene that gives no mode goes otherwise."""
     program = stock_cli(partial(find_cli, "2.1.300"))

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page
 
-from steersman.journal import Entry
+from steersman import _json
+from steersman.journal import Entry, Kind
 from steersman.journal.files import Record, line_of
 from steersman.journal.replaying import replay
 from tests.console.browser import REDUCE, STATIC, built
@@ -48,7 +49,8 @@ def simulated() -> dict[str, list[Entry]]:
 async def test_the_page_reads_in_every_journal_what_replay_reads(
     browser: Browser, simulated: dict[str, list[Entry]]
 ) -> None:
-    journals = {trace: (await hold(trace)).entries for trace in HELD} | simulated
+    recorded = {trace: (await hold(trace)).entries for trace in HELD}
+    journals = recorded | simulated | {"resumed": resumed_on_an_old_cli()}
     page = await browser.new_page()
     await page.add_script_tag(path=REDUCE)
 
@@ -63,6 +65,25 @@ async def test_the_page_reads_in_every_journal_what_replay_reads(
     await page.close()
     assert len(journals) > 85
     assert wrong == {}
+
+
+def resumed_on_an_old_cli() -> list[Entry]:
+    """A conversation that has cost 0.5 before, on a CLI whose results tell only totals."""
+    totals = {"session": {"total_cost_usd": 0.5, "model_usage": {}}}
+    lines: list[tuple[Kind, Any]] = [
+        (Kind.SENT, {"type": "control_request", "request": {"subtype": "initialize"}}),
+        (Kind.CONTROL, {"type": "control_response", "response": {"response": totals}}),
+        (Kind.SENT, {"type": "user", "uuid": "u", "message": {"content": "go"}}),
+        (Kind.MESSAGE, {"type": "result", "total_cost_usd": 0.75, "user_message_uuids": ["u"]}),
+        (Kind.CONTROL, {"type": "control_response", "response": {"response": totals}}),
+        (Kind.SETTLED, None),
+        (Kind.MESSAGE, {"type": "result", "total_cost_usd": 1.0}),
+    ]
+    return [
+        Entry(seq, float(seq), kind, b"" if line is None else _json.dumps(line), ("u",) * is_u)
+        for seq, (kind, line) in enumerate(lines, start=1)
+        for is_u in [line is None or "uuid" in line]
+    ]
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -165,6 +165,45 @@ async def test_what_is_short_is_shown_whole_and_allowed_at_once(browser: Browser
     assert bridged.said == [ALLOWED] * 3
 
 
+async def test_an_ask_that_is_answered_elsewhere_leaves_no_other_under_the_finger(
+    browser: Browser,
+) -> None:
+    asks = [asking(n, "Bash", {"command": f"touch {n}"}) for n in range(5)]
+    bridged = Bridged(asks)
+    async with serving(browser, idle_agent()) as served:
+        page = await inbox(served, bridged)
+        assert bridged.route is not None
+        cards, selected = page.locator(".ask"), page.locator(".ask.selected")
+        await expect(selected).to_have_attribute("data-ask", "r0")
+
+        bridged.route.send(json.dumps({"type": "ask", "what": "answered", "ask": asks[0]}))
+        await expect(cards).to_have_count(4)
+        await expect(selected).to_have_count(0)
+        await page.keyboard.press("a")
+        await page.keyboard.press("d")
+        await expect(cards).to_have_count(4)
+
+        # The keys go on from where it was, and an answer of one's own selects the next.
+        await page.keyboard.press("j")
+        await expect(selected).to_have_attribute("data-ask", "r1")
+        await page.keyboard.press("j")
+        await page.keyboard.press("a")
+        await expect(selected).to_have_attribute("data-ask", "r3")
+        bridged.route.send(json.dumps({"type": "ask", "what": "answered", "ask": asks[3]}))
+        await expect(selected).to_have_count(0)
+        await page.keyboard.press("k")
+        await expect(selected).to_have_attribute("data-ask", "r1")
+
+        # A key that is held down answers once.
+        await page.keyboard.down("a")
+        await expect(selected).to_have_attribute("data-ask", "r4")
+        await page.keyboard.down("a")
+        await page.keyboard.up("a")
+        await expect(cards).to_have_count(1)
+        quiet(served)
+    assert bridged.said == [ALLOWED] * 2
+
+
 RAW: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("Bash", {"command": f"echo ls{UNSEEN}; rm\xa0-rf /x"}, {"description": f"List{UNSEEN}"}),
     ("Write", {"file_path": f"/x/{UNSEEN}a", "content": f"one{UNSEEN}\ntwo"}, {}),

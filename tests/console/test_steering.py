@@ -91,6 +91,29 @@ async def test_a_conversation_is_begun_streamed_approved_denied_edited_and_answe
         quiet(served)
 
 
+async def test_a_prompt_that_waits_behind_an_ask_says_so(
+    browser: Browser, scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    made = sandbox.project / "made.txt"
+    agent, _ = scripted(
+        call("Write", file_path=str(made), content="x"), say("I have made it."), say("And that.")
+    )
+    async with serving(browser, agent) as served:
+        page = await served.page()
+        queue = page.get_by_label("Queued prompts")
+
+        await to_begin(page, "make it")
+        allow = page.get_by_role("button", name="Allow", exact=True)
+        await expect(allow).to_be_visible()
+        await page.get_by_role("textbox", name="Prompt").fill("and that")
+        await page.keyboard.press("Enter")
+        await expect(queue).to_contain_text("waits behind an ask")
+
+        await allow.click()
+        await expect(page.get_by_role("log")).to_contain_text("And that.")
+        await expect(queue).to_have_count(0)
+
+
 async def test_prompts_are_queued_withdrawn_steered_and_stopped(
     browser: Browser, scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:

@@ -7,6 +7,7 @@ rule begin with `prefix`, so that rules can share an engine, and run at the same
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
@@ -105,12 +106,15 @@ async def a_job_is_run_and_its_result_kept(make: MakeEngine) -> None:
     spec = a_job(
         prompt=[{"type": "text", "text": "p\u00e4y \u2603"}], priority=5, limits={"turns": 3}
     )
+    began = time.time()
     async with make(segment) as engine:
         assert await engine.get(spec.id) is None
         await engine.submit(spec)
         row = await end_of(engine, spec)
 
         assert row.spec == spec
+        # Some engines keep whole milliseconds.
+        assert began - 0.001 <= row.created <= time.time()
         assert row.result == {"outcome": "completed", "answer": "paid"}
         assert seen == [(spec, 0)]
         assert [each.spec for each in await engine.list(conversation=spec.conversation)] == [spec]

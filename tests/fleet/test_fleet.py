@@ -15,6 +15,7 @@ from steersman.errors import ChannelClosed, CliNotFound, KeyTaken, LimitReached,
 from steersman.fleet import Fleet, FleetStatus, Governor, Job
 from steersman.journal import Kind
 from steersman.options import Caps, Limits
+from steersman.permissions import Allow
 from steersman.ports import Channel, Launch, Receiver
 from steersman.stores import SqliteStore
 from steersman.testing.faults import VirtualClockLoop
@@ -132,6 +133,21 @@ async def test_a_key_is_one_job_and_another_prompt_with_it_is_refused() -> None:
         "Echo: pay",
     ]
     assert [each.last_text for each in place.asked] == ["pay", "pay twice"]
+
+
+async def test_a_job_that_is_sent_again_after_its_end_has_its_text_although_nobody_kept_it() -> (
+    None
+):
+    place = cli()
+    async with a_fleet(place) as fleet:
+        await (await fleet.send("a", "pay", key="7"))
+        again = await fleet.send("a", "pay", key="7")
+        texts = [each async for each in again.text()]
+        seen = (again.state, again.why, again.describe(), (await again).outcome)
+
+    assert texts == ["Echo: pay"]
+    assert seen == ("settled", "", "settled", "completed")
+    assert len(place.asked) == 1
 
 
 async def test_the_text_and_the_entries_of_a_job_can_be_read_while_it_runs_and_after() -> None:
@@ -288,7 +304,150 @@ async def test_a_job_cannot_raise_the_limits_of_its_agent_nor_leave_out_its_budg
     assert budgets["team-b"].spent == 0
 
 
+async def test_a_prompt_that_joins_a_turn_is_paid_from_its_budget_or_waits_for_it() -> None:
+    place = cli(say("half") + stall(), when("now", *[say("Now.").using(COSTS)] * 2))
+    caps = Limits(turn=Caps(usd=0.8))
+    async with a_fleet(place) as fleet:
+        await fleet.budget("team", usd=1.0, per="ever")
+        first = await fleet.send("a", "begin")
+        await place.wait_for_stall()
+        given: dict[str, Any] = {"when": "now", "budget": "team", "limits": caps}
+        joined = [await fleet.send("a", f"now {number}", **given) for number in (1, 2)]
+        results = [await each for each in (first, *joined)]
+        budget = fleet.status().budgets["team"]
+
+    assert [each.is_success for each in results[1:]] == [True, False]
+    assert isinstance(results[2].cause, LimitReached)
+    assert budget.reserved == 0.0
+    assert budget.spent == pytest.approx(results[1].cost_usd)
+    assert len(place.launches) == 1
+
+
+async def test_the_highest_priority_begins_first_and_the_lowest_last() -> None:
+    place = cli(say("half") + stall())
+    async with a_fleet(place, slots=1) as fleet:
+        jobs = [await fleet.send("a", "begin")]
+        await place.wait_for_stall()
+        for name, priority in (("lowest", -1000), ("usual", 0), ("highest", 1000)):
+            jobs.append(await fleet.send(name, name, priority=priority))
+        await place.release()
+        for each in jobs:
+            await each
+
+    assert [each.last_text for each in place.asked] == ["begin", "highest", "usual", "lowest"]
+
+
+async def test_a_budget_that_is_raised_lets_those_begin_that_waited_for_it() -> None:
+    place = cli(say("half") + stall(), when("second", say("Two.")))
+    given: dict[str, Any] = {"budget": "team", "limits": Limits(turn=Caps(usd=0.8))}
+    async with a_fleet(place) as fleet:
+        await fleet.budget("team", usd=1.0, per="ever")
+        first = await fleet.send("a", "first", **given)
+        await place.wait_for_stall()
+        second = await fleet.send("b", "second", **given)
+        await until(fleet, lambda status: status.held == 1)
+        words = second.describe()
+        await fleet.budget("team", usd=2.0, per="ever")
+        text = (await second).text
+        await place.release()
+        await first
+
+    assert words == "held: budget 'team': other turns have reserved what is left"
+    assert text == "Two."
+
+
+async def test_a_conversation_gets_another_session_for_another_agent_or_other_limits() -> None:
+    place = cli()
+    agents = {name: Agent(transport=place, model=name) for name in ("opus", "haiku")}
+    limits = Limits(turn=Caps(turns=5))
+    async with asyncio.timeout(LIMIT), Fleet(agents, governor=PLENTY) as fleet:
+        for agent, more in (
+            *(("opus", None), ("opus", None), ("haiku", None)),
+            *(("haiku", limits), ("haiku", limits), ("haiku", None)),
+        ):
+            result = await (await fleet.send("a", "hello", agent=agent, limits=more))
+            assert result.text == "Echo: hello"
+        most = fleet.status()
+
+    models = [[each for each in launch.argv if "model" in str(each)] for launch in place.launches]
+    assert len(models) == 4
+    assert models[0] != models[1] == models[2] == models[3]
+    assert (most.warm, most.free) == (1, 3)
+
+
 # --- The end -----------------------------------------------------------------------------
+
+
+async def test_a_parked_turn_gives_its_slot_away_and_goes_on_when_anybody_answers(
+    tmp_path: Path,
+) -> None:
+    place = cli(when("pay", WRITE))
+    async with (
+        SqliteStore(tmp_path / "work.db") as store,
+        a_fleet(place, slots=1, store=store) as fleet,
+    ):
+        asks = await fleet.send("a", "pay", key="invoice 7")
+        behind = await fleet.send("a", "and then")
+        async with aclosing(store.inbox().watch()) as watch:
+            ask = (await anext(watch)).ask
+        other = await (await fleet.send("b", "hello"))
+        status = await until(fleet, lambda status: status.parked == 1)
+        words = [asks.describe(), behind.describe(), repr(asks)]
+        async with SqliteStore(tmp_path / "work.db") as elsewhere:
+            await elsewhere.inbox().answer(ask, Allow(), by="ann")
+        results = [await each for each in (asks, behind)]
+        entries = [each async for each in asks.entries()]
+
+    assert other.text == "Echo: hello"
+    assert words == [
+        "parked: waits for 1 answer",
+        "queued: behind 1 turn of its conversation",
+        "Job('a', key='invoice 7', 'parked: waits for 1 answer')",
+    ]
+    assert status.holds == dict.fromkeys(words[:2], 1)
+    assert [each.outcome for each in results] == ["completed"] * 2
+    assert [each.details["outcome"] for each in entries if each.kind is Kind.SETTLED] == [
+        "parked",
+        "completed",
+    ]
+    assert [each.seq for each in entries] == [*range(1, len(entries) + 1)]
+
+
+@pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "not stored"])
+async def test_what_still_runs_at_the_end_of_a_drain_is_parked_if_it_is_stored_and_else_stopped(
+    tmp_path: Path, *, is_stored: bool
+) -> None:
+    place = cli(when("long", say("half") + stall()))
+    async with SqliteStore(tmp_path / "work.db") as store:
+        kept = {"store": store} if is_stored else {}
+        async with a_fleet(place, slots=2, **kept) as fleet:
+            done = await (await fleet.send("a", "hello"))
+            works = await fleet.send("b", "long", key="1")
+            await place.wait_for_stall()
+            drained = await fleet.drain(0.0)
+        outcome = (await works).outcome
+
+    assert done.is_success
+    assert (drained.finished, drained.parked, drained.stopped, drained.queued) == (
+        *(0, int(is_stored)),
+        *(int(not is_stored), 0),
+    )
+    assert outcome == ("parked" if is_stored else "cancelled")
+    assert "'interrupt'" not in str(place.received)
+
+
+async def test_a_cli_that_cannot_be_started_ahead_is_not_tried_again_and_turns_start_their_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fleet = Fleet(Agent(cli_path="/nowhere/claude"), warm=1, governor=PLENTY)
+    async with asyncio.timeout(LIMIT), fleet:
+        await until(fleet, lambda _: "started ahead" in caplog.text)
+        status = await until(fleet, lambda status: status.starting == 0)
+        result = await (await fleet.send(None, "hello"))
+
+    assert (status.ready, status.free) == (0, 4)
+    assert caplog.text.count("no CLI could be started ahead; turns start their own") == 1
+    assert type(result.cause) is CliNotFound
 
 
 async def test_a_drain_lets_turns_finish_parks_what_waits_and_begins_nothing(

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman import Agent
+from steersman._uuids import uuid_of
 from steersman.errors import UsageError
 from steersman.fleet.ports import JobSpec
 from steersman.fleet.segments import StoreSegments
 from steersman.fleet.specs import budget_of, limits_fields, limits_for, usd_of
 from steersman.fleet.turn_gate import TurnGate
 from steersman.options import Caps, Limits
+from steersman.ports import StoredAsk, StoredTurn
 from steersman.stores import SqliteStore
-from steersman.testing.script import Script, Usage, call, say
+from steersman.testing.script import Script, Step, Usage, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
 
 NAMES = ("usd", "tokens", "turns", "tool_calls", "seconds")
@@ -90,3 +95,50 @@ async def test_a_worker_keeps_a_stored_job_to_the_limits_and_the_budget_of_its_a
     assert budget.spent > 0
     assert other.result is not None
     assert other.result["cause"]["code"] == "usage"
+
+
+class Away:
+    """A store that was away when a session ended: it lacks the asks, and the end of the turn."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._was_opened = False
+        self.work = self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def inbox(self) -> Any:
+        was_opened, self._was_opened = self._was_opened, True
+        return self if was_opened else self._store.inbox()
+
+    async def asks_of(self, _session: str, _turn: str) -> list[StoredAsk]:
+        return []
+
+    async def unsettled(self, session: str) -> list[StoredTurn]:
+        return [StoredTurn(uuid_of(session, "k"), "k", "go")]
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (call("Write", file_path="a", content="b"), "an ask is not stored"),
+        (say("done"), "the end of the turn is not stored"),
+    ],
+    ids=["parked", "completed"],
+)
+async def test_a_segment_is_run_again_unless_the_store_has_what_the_job_goes_by(
+    tmp_path: Path, step: Step, why: str
+) -> None:
+    async with asyncio.timeout(20), SqliteStore(tmp_path / "work.db") as store:
+        segments = StoreSegments(
+            {"default": Agent(transport=ScriptedCLI(Script(step)))},
+            cast("SqliteStore", Away(store)),
+            lease=30.0,
+            park_after=0.1,
+            is_shared=False,
+            gate=TurnGate(1),
+        )
+        end = await segments.run(JobSpec(conversation="c", prompt="go", key="k"), 0)
+
+    assert (end.state, end.why) == ("again", why)

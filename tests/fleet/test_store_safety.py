@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import re
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +17,7 @@ import pytest
 from steersman.errors import StoreError, StoreTooNew, UsageError
 from steersman.fleet import FleetClient
 from steersman.fleet._dbos.places import place_at
+from steersman.fleet._dbos.preparing import prepare
 from steersman.stores import SqliteStore
 
 
@@ -51,6 +56,45 @@ def test_a_password_is_in_no_text_of_a_place() -> None:
         place_at("postgresql://ann:hunter2hunter2@localhost:1/db")
 
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.process
+def test_a_place_in_postgres_has_a_schema_beside_that_of_its_store_and_few_connections(
+    postgres_url: str,
+) -> None:
+    place = place_at(postgres_url)
+    other = place_at(postgres_url.replace("postgresql:", "postgres:"), connections=9)
+    schema = postgres_url.rpartition("%3D")[2]
+
+    assert place.schema == other.schema == f"{schema}_fleet"
+    assert place.database == other.database == postgres_url
+    assert re.fullmatch(r"postgresql://[\w/.-]+:\d+/postgres", place.name)
+    assert repr(place) == f"Place({place.name!r})"
+    assert (place.engine_connections, other.engine_connections) == (2, 5)
+
+
+@pytest.mark.parametrize("connections", [5, 0, True, "6"])
+def test_a_worker_needs_six_connections(connections: object) -> None:
+    with pytest.raises(UsageError, match=r"connections: .*6 or more"):
+        place_at("postgresql://host/db", connections=connections)  # type: ignore[arg-type]  # bad
+
+
+def test_a_url_that_cannot_be_read_is_not_repeated() -> None:
+    with pytest.raises(UsageError, match="a URL that cannot be read") as refused:
+        place_at("postgresql://ann:hunter2hunter2@host/db?no=option")
+
+    assert "hunter2" not in str(refused.value)
+
+
+def test_two_workers_prepare_a_file_one_after_the_other(tmp_path: Path) -> None:
+    place = place_at(f"sqlite://{tmp_path / 'fleet.db'}", create=True)
+    with ThreadPoolExecutor(2) as threads:
+        ends = [threads.submit(prepare, place) for _ in range(2)]
+        assert [each.result(60) for each in ends] == [None, None]
+    # The lock on the folder is gone.
+    folder = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(folder)
 
 
 async def test_a_store_that_no_worker_has_prepared_says_so(tmp_path: Path) -> None:

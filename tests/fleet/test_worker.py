@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -13,11 +14,11 @@ from typing import Any, Self
 import pytest
 
 from steersman import Agent
-from steersman.errors import StoreError
+from steersman.errors import LeaseLost, StoreError
 from steersman.fleet._dbos.places import Place, place_at
 from steersman.fleet._dbos.runner import Rhythm
 from steersman.fleet.ports import job_id
-from steersman.fleet.worker import Worker
+from steersman.fleet.worker import Worker, worker_name
 from steersman.permissions import Allow
 from steersman.ports import StoredTurn
 from steersman.stores import SqliteStore, WorkerRow
@@ -38,6 +39,10 @@ class Faulty:
         self.faults_left = Counter(faults)
         self.signalled: list[tuple[str, str | None]] = []
         self.recovered: list[str] = []
+        self.given_back: list[str] = []
+        self.named: list[str] = []
+        """The workers that jobs name."""
+        self.closed = 0
         self.news = asyncio.Event()
 
     @property
@@ -57,7 +62,7 @@ class Faulty:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        """Close nothing."""
+        self.closed += 1
 
     async def start(self, *_segment: object, **_options: object) -> None:
         """Take no jobs."""
@@ -69,13 +74,15 @@ class Faulty:
         """Nothing is to be written."""
 
     async def workers(self) -> list[str]:
-        return []
+        return self.named
 
     async def recover(self, worker: str) -> int:
         if worker.startswith("dead"):
             self._fail("recover", StoreError("the database was restarted"))
             self.recovered.append(worker)
             self.news.set()
+        else:
+            self.given_back.append(worker)
         return 0
 
     async def get(self, id_: str) -> str:
@@ -160,3 +167,50 @@ async def test_jobs_of_a_dead_worker_are_taken_over_although_the_store_failed_me
 async def stored_faults(store: SqliteStore, name: str) -> tuple[str, ...]:
     (mine,) = [each for each in await store.fleet.workers() if each.worker == name]
     return mine.faults
+
+
+async def test_a_worker_whose_row_is_gone_ends_because_others_have_its_jobs(
+    tmp_path: Path,
+) -> None:
+    place = place_at(f"sqlite://{tmp_path / 'fleet.db'}", create=True)
+    engine = Faulty()
+    worker = Worker(place, {}, lease=0.3, make_engine=lambda _: engine)  # type: ignore[arg-type,return-value]  # as above
+    running = asyncio.Task(worker.run())
+    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "fleet.db") as store:
+        await worker.is_ready.wait()
+        rows = await store.fleet.workers()
+        await store.fleet.leave(worker.name)
+        with pytest.raises(LeaseLost, match=worker.name):
+            await running
+
+    assert [(each.worker, each.slots, each.agents) for each in rows] == [(worker.name, 4, ())]
+    assert engine.closed == 0
+
+
+async def test_rows_of_dead_workers_are_kept_for_an_hour_and_jobs_of_unknown_ones_are_taken_over(
+    tmp_path: Path,
+) -> None:
+    place = place_at(f"sqlite://{tmp_path / 'fleet.db'}", create=True)
+    async with SqliteStore(tmp_path / "fleet.db") as store:
+        fleet = store.fleet
+        for name, seconds in (("dead-now", -10.0), ("dead-long", -3700.0), ("alive", 60.0)):
+            await fleet.join(WorkerRow(name, "m", 7, 4), seconds)
+        engine = Faulty()
+        engine.named = ["dead-and-forgotten", "alive"]
+        async with working(place, engine) as worker:
+            while len(left := [each.worker for each in await fleet.workers()]) > 3:  # noqa: ASYNC110 - a row
+                await asyncio.sleep(0.01)
+        after = [each.worker for each in await fleet.workers()]
+
+    assert {*left} == {"dead-now", "alive", worker.name}
+    assert {*after} == {"dead-now", "alive"}
+    assert {*engine.recovered} == {"dead-now", "dead-long", "dead-and-forgotten"}
+    assert engine.given_back == [worker.name] * 2
+    assert engine.closed == 1
+
+
+def test_no_two_workers_have_one_name() -> None:
+    names = {worker_name() for _ in range(20)}
+
+    assert len(names) == 20
+    assert all(f"-{os.getpid()}-" in each for each in names)

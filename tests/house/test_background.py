@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-import steersman
+from tests.house.words import modules
 
-SOURCE = Path(steersman.__file__).parent
 SUPERVISOR = "_background.py"
 BEGINNERS = {"Task", "create_task", "ensure_future", "run_coroutine_threadsafe"}
 GROUPS = {"TaskGroup", "create_task_group"}
@@ -26,15 +24,10 @@ REASONS = {
     "_portal/home_thread.py::_Life.begin": CATCHES,
     "_portal/loop_thread.py::LoopThread.close.end": "it ends the loop that it runs in",
     "_portal/loop_thread.py::Trip.begin": CATCHES,
-    "_session/durable_turns.py::DurableTurns._write": (
-        "what it has not written is written with the next end, and reported by `close`"
-    ),
-    "_session/leases.py::Leases._take": "if it ends, the deadline of the lease ends the CLI",
     "_session/lifecycle.py::Lifecycle._end": "`SessionEnd` hooks report their own errors",
     "_session/lifecycle.py::Lifecycle._finish": "it ends the session in any case",
     "_session/lifecycle.py::Lifecycle._replace": SETTLES,
     "_session/listeners.py::_ListenerQueue.put": CATCHES,
-    "_session/mirror.py::Mirror.flush": "`close` logs its error, and reports what is missing",
     "_session/parking.py::Parking.begin": CATCHES,
     "_session/query_prompts.py::QueryPrompts.feed": "the end of the query raises its error",
     "_session/requests/hooks.py::HookRunner._begin": CATCHES,
@@ -125,10 +118,10 @@ def begins(called: ast.expr) -> bool:
     return isinstance(called, ast.Attribute) and called.attr in BEGINNERS
 
 
-def left_alone(path: str, source: str) -> list[str]:
+def left_alone(path: str, tree: ast.AST) -> list[str]:
     """The functions that begin a task and do not await it, as `path::function`."""
     found: list[str] = []
-    for name, function in functions_of(ast.parse(source)):
+    for name, function in functions_of(tree):
         awaited = awaited_in(function)
         groups = {
             name_of(item.optional_vars)
@@ -149,9 +142,9 @@ def left_alone(path: str, source: str) -> list[str]:
 def test_every_task_is_awaited_or_supervised_or_stands_in_the_list_with_a_reason() -> None:
     found = [
         each
-        for path in sorted(SOURCE.rglob("*.py"))
-        if (place := path.relative_to(SOURCE).as_posix()) != SUPERVISOR
-        for each in left_alone(place, path.read_text())
+        for module in modules()
+        if module.path != SUPERVISOR
+        for each in left_alone(module.path, module.tree)
     ]
 
     assert found == sorted(REASONS)
@@ -178,7 +171,7 @@ class Owner:
 
 
 def test_only_what_is_awaited_by_its_own_function_is_taken_as_awaited() -> None:
-    assert left_alone("x.py", EXAMPLE) == [
+    assert left_alone("x.py", ast.parse(EXAMPLE)) == [
         "x.py::Owner.forgets",
         "x.py::Owner.is_awaited_by_another",
     ]

@@ -56,4 +56,10 @@ def test_a_run_with_a_step_that_failed_twice_names_it_and_fails(tmp_path: Path) 
     status, lines = last_lines(tmp_path, suite="false")
 
     assert status == 1
-    assert lines[-1].endswith(" s: [tests: the README's command]")
+    assert lines[-1].endswith(" s: [tests: the whole suite]")
+
+
+def test_the_tests_that_make_test_leaves_out_run_in_ci(tmp_path: Path) -> None:
+    status, _ = last_lines(tmp_path, suite='test "$$STEERSMAN_WHOLE" = 1')
+
+    assert status == 0

@@ -163,7 +163,7 @@ def test_the_clock_rule_tells_polling_from_hoping(line: str, *, is_wrong: bool) 
     assert bool(found) is is_wrong
 
 
-def test_every_variation_that_is_left_to_soak_is_one_of_a_test() -> None:
+def test_every_variation_that_make_test_leaves_out_is_one_of_a_test() -> None:
     lines = (ROOT / "tests/variations.txt").read_text(encoding="utf-8").splitlines()
     named = [line.partition("::") for line in lines if line and not line.startswith("#")]
 

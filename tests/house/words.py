@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.house.objects import all_objects_kept
 from tests.house.surface import surface
 
 __all__ = [
@@ -102,10 +103,11 @@ def modules(*rooms: str) -> list[Module]:
 
 @cache
 def _modules() -> list[Module]:
-    return [
-        module_of(path.relative_to(SOURCE).as_posix(), path.read_text(encoding="utf-8"))
-        for path in sorted(SOURCE.rglob("*.py"))
-    ]
+    with all_objects_kept():
+        return [
+            module_of(path.relative_to(SOURCE).as_posix(), path.read_text(encoding="utf-8"))
+            for path in sorted(SOURCE.rglob("*.py"))
+        ]
 
 
 def module_of(path: str, text: str) -> Module:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from steersman._json import JsonDict
 from steersman.errors import AskGone
 from steersman.inbox.rows import AskRow
 from steersman.permissions import Allow, CanUseTool
@@ -101,6 +103,32 @@ async def test_closing_an_ask_that_was_answered_meanwhile_spends_its_answer(
     assert (await store.asks.use(row.number, "another")).used_mark == "mark"
 
 
+async def test_an_ask_of_a_turn_that_has_ended_is_not_stored(store: SqlStore) -> None:
+    await take(store, "a")
+    await store.work.begin("s1", "a", TURN)
+    await store.work.settle("s1", "a", "u1", "settled", "cancelled")
+
+    late = await store.asks.open(replace(an_ask(TOOL), turn="u1"), None, (), "a")
+    await store.work.begin("s1", "a", TURN)
+    again = await store.asks.open(replace(an_ask(TOOL), turn="u1"), None, (), "a")
+
+    assert late is None
+    assert again is not None
+
+
+async def test_the_ask_of_a_background_subagent_is_stored_behind_its_turn(store: SqlStore) -> None:
+    await take(store, "a")
+    await store.work.begin("s1", "a", TURN)
+    await store.work.settle("s1", "a", "u1", "settled", "completed")
+
+    late = [
+        await store.asks.open(replace(an_ask(each), turn="u1"), None, (), "a")
+        for each in (SUBAGENT, TOOL)
+    ]
+
+    assert [each is not None for each in late] == [True, False]
+
+
 @pytest.mark.parametrize("outcome", ["cancelled", "interrupted", "failed", "completed"])
 async def test_the_asks_of_a_turn_are_closed_with_it(store: SqlStore, outcome: str) -> None:
     await take(store, "a")
@@ -119,6 +147,19 @@ async def test_the_asks_of_a_turn_are_closed_with_it(store: SqlStore, outcome: s
         raise (await store.asks.find(waiting.ask.id, "s1"))[0].error()
 
 
+async def test_an_input_that_looks_like_a_subagent_does_not_keep_an_ask_open(
+    store: SqlStore,
+) -> None:
+    await take(store, "a")
+    await store.work.begin("s1", "a", TURN)
+    given: JsonDict = {"agent_id": "a1", "at": [{"agent_id": "a2"}]}
+    await opened(store, CanUseTool(tool_name="mcp__far__find", input=given, tool_use_id="t9"), "a")
+
+    await store.work.settle("s1", "a", "u1", "settled", "completed")
+
+    assert await store.asks.open_ones() == []
+
+
 @pytest.mark.parametrize(
     ("state", "outcome", "payload"),
     [("parked", "parked", TOOL), ("settled", "completed", SUBAGENT)],
@@ -134,6 +175,20 @@ async def test_an_ask_that_is_still_needed_stays_open(
     await store.work.settle("s1", "a", "u1", state, outcome)
 
     assert [each.number for each in await store.asks.open_ones()] == [row.number]
+
+
+async def test_the_asks_of_subagents_that_were_lost_with_their_owner_are_closed_with_the_turn(
+    store: SqlStore,
+) -> None:
+    await take(store, "a")
+    await store.work.begin("s1", "a", TURN)
+    await opened(store, SUBAGENT, "a")
+    await store.work.release("s1", "a")
+    await take(store, "b")
+
+    await store.work.settle("s1", "b", "u1", "settled", "completed")
+
+    assert await store.asks.open_ones() == []
 
 
 class SlowToUse:

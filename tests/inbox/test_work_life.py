@@ -103,12 +103,13 @@ class Life:
             with pytest.raises(LeaseLost):
                 await process.work.begin("s1", process.token, turn)
             return
-        begun = await process.work.begin("s1", process.token, turn)
+        await process.work.begin("s1", process.token, turn)
         state, outcome, token = self.turns.get(uuid, ("open", "", ""))
         if state == "parked":
             state, outcome, token = "open", "", ""
         self.turns[uuid] = state, outcome, token
-        assert (begun.state, begun.outcome) == (state, outcome)
+        unsettled = {each.uuid: each.state for each in await process.work.unsettled("s1")}
+        assert unsettled.get(uuid, "settled") == state
 
     async def settle(self, process: Process, uuid: str, state: str, outcome: str) -> None:
         known = self.turns.get(uuid)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from steersman.journal.costs import Cost, CostTracker, add_usage
+from steersman import _json
+from steersman.journal.costs import Cost, CostTracker, add_usage, totals_in
 from steersman.messages import ModelUsage, Result, Usage, parse_message
 from tests.samples import frames, traces
 
@@ -120,3 +121,36 @@ def test_usage_of_several_results_is_summed() -> None:
 
     assert add_usage(usages) == Usage(input_tokens=11, output_tokens=22)
     assert add_usage(usages[:1]) is usages[0]
+
+
+def test_totals_with_which_a_cli_begins_are_not_charged_to_a_turn() -> None:
+    tracker = CostTracker()
+    usage = {"m": {"costUSD": 0.5, "inputTokens": 10}}
+    more = {"m": {"costUSD": 0.75, "inputTokens": 14}}
+
+    tracker.begin(0.5, usage)
+    spent = tracker.add(told(total_cost_usd=0.75, modelUsage=more))
+    tracker.begin(0.0, {})
+    after_another = tracker.add(told(total_cost_usd=0.75, modelUsage=more))
+
+    assert (spent.cost_usd, tokens(spent)) == (0.25, {"m": (4, 0)})
+    assert (after_another.cost_usd, tokens(after_another)) == (0.75, {"m": (14, 0)})
+    assert tracker.before == 0.5
+
+
+@pytest.mark.parametrize(
+    ("session", "totals"),
+    [
+        ({"total_cost_usd": 0.5, "model_usage": {"m": {}}}, (0.5, {"m": {}})),
+        ({"total_cost_usd": 1}, (1, {})),
+        ({"total_cost_usd": 1, "model_usage": []}, (1, {})),
+        ({"total_cost_usd": "1"}, None),
+        ({}, None),
+    ],
+)
+def test_totals_are_read_from_an_answer_to_get_usage(session: Any, totals: Any) -> None:
+    answer = {"subtype": "success", "request_id": "r", "response": {"session": session}}
+
+    assert totals_in(_json.dumps({"type": "control_response", "response": answer})) == totals
+    assert totals_in(_json.dumps({"type": "control_request", "response": answer})) is None
+    assert totals_in(b'{"total_cost_usd"') is None

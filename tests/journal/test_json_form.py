@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.errors import ApiFailed, LimitReached, SteersmanError, TurnStopped, UsageError
+from steersman.errors import (
+    ApiFailed,
+    Described,
+    LimitReached,
+    SteersmanError,
+    TurnStopped,
+    UsageError,
+)
 from steersman.journal import (
     Entry,
     Kind,
@@ -215,6 +222,7 @@ def test_a_result_comes_back() -> None:
         ApiFailed("no answer"),
         TurnStopped("max_turns", "the turn reached max_turns", hint="raise max_turns="),
         LimitReached("session", "cost_usd", 2.0, 1.0),
+        UsageError("session_store", Described("a MemoryStore"), "one on this machine"),
         SteersmanError("other"),
     ],
     ids=lambda cause: cause.code,

@@ -39,11 +39,14 @@ def scripted(sandbox: CliSandbox, cli: Path) -> Iterator[MakeScripted]:
         scripts: list[Script] = []
 
         def make(
-            *steps: Answer | Scene | Script, env: Mapping[str, str] | None = None, **options: Any
+            *steps: Answer | Scene | Script,
+            env: Mapping[str, str] | None = None,
+            keep: int | None = None,
+            **options: Any,
         ) -> tuple[Agent, ScriptedModel]:
             script = script_of(*steps)
             scripts.append(script)
-            model = models.enter_context(ScriptedModel(script))
+            model = models.enter_context(ScriptedModel(script, keep=keep))
             safe = {"inherit_env": False, "cwd": sandbox.project, "cli_path": cli}
             return Agent(**{**safe, "env": sandbox.env(model.url, env), **options}), model
 

@@ -43,15 +43,18 @@ import asyncio, json, signal, sys
 from contextlib import suppress
 from steersman import Agent
 from steersman.options import Park
+from steersman.permissions import Policy
 from tests.live.durable import store_at
 
 async def main(given):
+    rules = given.pop("policy")
     if given.pop("closes"):
         loop, mine = asyncio.get_running_loop(), asyncio.current_task()
         loop.add_signal_handler(signal.SIGTERM, mine.cancel)
     async with store_at(given.pop("store")) as store:
         park = Park(lease=given.pop("lease"), grace=given.pop("grace"))
-        agent = Agent(inherit_env=False, inbox=store.inbox(), park=park, **given)
+        policy = Policy.from_toml(rules) if rules else None
+        agent = Agent(inherit_env=False, inbox=store.inbox(), park=park, policy=policy, **given)
         async with agent.open("customer 7") as session:
             result = await (await session.send("pay", key="invoice 7"))
     if result.cause is not None:
@@ -77,6 +80,7 @@ async def another_host(
     lease: float = 30.0,
     grace: float = 5.0,
     errors: int | None = None,
+    policy: str = "",
 ) -> AsyncGenerator[asyncio.subprocess.Process]:
     """A process that sends the prompt and waits; with `closes`, SIGTERM makes it close."""
     options = agent.options
@@ -88,6 +92,7 @@ async def another_host(
         "closes": closes,
         "lease": lease,
         "grace": grace,
+        "policy": policy,
     }
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", HOST, json.dumps(given)), stderr=errors
@@ -147,9 +152,9 @@ async def parked_turn(
     return session, await turn, ask
 
 
-async def goes_on(agent: Agent, *, again: bool = False) -> list[TurnResult]:
+async def goes_on(agent: Agent, *, again: bool = False, key: str = CUSTOMER) -> list[TurnResult]:
     """Open the conversation again, and take up its turns; or, with `again`, send its prompt."""
-    async with agent.open(CUSTOMER) as session:
+    async with agent.open(key) as session:
         turns = [await session.send("pay", key=INVOICE)] if again else await session.take_up()
         return [await turn for turn in turns]
 

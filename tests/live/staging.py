@@ -48,9 +48,10 @@ class MakeScripted(Protocol):
         self,
         *steps: Answer | Scene | Script,
         env: Mapping[str, str] | None = None,
+        keep: int | None = None,
         **options: Any,
     ) -> tuple[Agent, ScriptedModel]:
-        """Make it; a script is strict unless one is given."""
+        """Make it; a script is strict unless one is given. The model keeps the last requests."""
         ...
 
 

@@ -16,7 +16,7 @@ from steersman.testing.cassettes import Cassette, Drifted, Recorder, read_casset
 from steersman.testing.cassettes.lint import lint
 from steersman.testing.sandbox import SCRIPTED_API_KEY, CliSandbox
 from steersman.testing.script import call, calls, say, stall, think, when
-from tests.live.staging import LIMIT, MakeScripted, collect
+from tests.live.staging import LIMIT, MakeScripted, collect, entry_where
 from tests.testing.cassette_samples import Story, story_of
 
 pytestmark = pytest.mark.live
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.live
 TALK = "work"
 STOP = "talk"
 LAST = "bye"
+TOOLS_ARE_LISTED = b'"result":{"tools":['
 
 
 @tool
@@ -57,12 +58,19 @@ async def decide_otherwise(*_: Any) -> Allow:
 Conversation = tuple[list[TurnResult], list[list[Message]], list[str], Story]
 
 
-async def converse(agent: Agent, transport: Transport, **options: Any) -> Conversation:
-    """Text, a function, permissions, hooks and an interrupt, in three turns."""
+async def converse(
+    agent: Agent, transport: Transport, *, after: bytes = b"", **options: Any
+) -> Conversation:
+    """Text, a function, permissions, hooks and an interrupt, in three turns.
+
+    The first prompt is sent once a line that contains `after` is in the journal.
+    """
     seen: list[str] = []
     usual: dict[str, Any] = {"hooks": watched(seen), "can_use_tool": decide, "functions": [add]}
     session = agent.session(transport=transport, **{**usual, **options})
     async with asyncio.timeout(LIMIT), session:
+        if after:
+            await entry_where(session, lambda entry: after in entry.line)
         turns = [await session.send(TALK)]
         await turns[0]
         if (await turns[0]).is_success:
@@ -105,12 +113,16 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "conversation.jsonl"
 
 
-async def test_a_conversation_is_the_same_without_the_cli(agent: Agent, path: Path) -> None:
-    then = await converse(agent, Recorder(path))
+@pytest.mark.parametrize("after", [b"", TOOLS_ARE_LISTED], ids=["at once", "tools listed"])
+async def test_a_conversation_is_the_same_without_the_cli(
+    agent: Agent, path: Path, after: bytes
+) -> None:
+    """A replay does not wait for what the host does without writing: it reads the tools at once."""
+    then = await converse(agent, Recorder(path), after=after)
 
     for mode in ("stub", "verify", "once"):
         with Cassette(path, mode) as cassette:
-            again = await converse(agent, cassette, cli_path=None)
+            again = await converse(agent, cassette, after=after, cli_path=None)
 
         assert told(again[0]) == told(then[0])
         assert [[*map(type, each)] for each in again[1]] == [[*map(type, each)] for each in then[1]]

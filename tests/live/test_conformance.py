@@ -18,7 +18,7 @@ from steersman.testing.script import call, say, stall, when
 from tests.live.staging import LIMIT, MakeScripted, collect, first_words, until
 from tests.live.test_harness import stock_cli
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.ci_only]
 
 
 @pytest.fixture(scope="session")

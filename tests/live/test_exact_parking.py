@@ -19,12 +19,15 @@ from steersman import Agent, Allow, Deny
 from steersman.hooks import Hooks, PreToolUse, deny
 from steersman.inbox import StoredInbox
 from steersman.journal import Kind, TurnResult
+from steersman.journal.replaying import replay
 from steersman.options import Park, Revival
 from steersman.permissions import Ask
 from steersman.permissions.policy import Policy, ask
 from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, Step, call, calls, say
+from tests._session.peers import entries_of
+from tests.journal.test_replaying import known
 from tests.live.durable import CUSTOMER, INVOICE, another_host, next_ask, stands_in_file, store_at
 from tests.live.staging import LIMIT, MakeScripted, entry_where, until
 
@@ -140,6 +143,24 @@ async def test_a_permission_is_parked_exactly(
         "edited": files == {"elsewhere"},
         "expired": files == set() and "no answer came in time" in told,
     }[how]
+
+
+@pytest.mark.parametrize("policy", [ASKING, None], ids=["exact", "told"])
+async def test_the_replay_of_a_turn_that_was_taken_up_gives_what_its_session_gave(
+    scripted: MakeScripted, sandbox: CliSandbox, work_url: str, policy: Policy | None
+) -> None:
+    async with inbox_in(work_url) as inbox:
+        steps = (write(sandbox), *(() if policy else (write(sandbox, id_="again"),)), say("Done."))
+        agent, _ = scripted(*steps, inbox=inbox, policy=policy, env={"SHOP_TOKEN": "paid-secret"})
+        asked, _ = await park(agent, inbox)
+        await inbox.answer(asked, Allow(), by="ann")
+        async with agent.open(CUSTOMER) as session:
+            (turn,) = await session.take_up()
+            live = await turn
+
+    told = replay(await entries_of(session)).turns[turn.uuid]
+    assert (live.outcome, live.text, len(live.tool_calls)) == ("completed", "Done.", 1)
+    assert known(told) == known(live)
 
 
 async def test_a_call_that_is_parked_beside_another_one_is_told(

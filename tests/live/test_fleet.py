@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from steersman import Allow
+from steersman import Agent, Allow
 from steersman.fleet import Fleet, FleetStatus, Governor
 from steersman.stores import SqliteStore
 from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, Step, fail, say, when
-from tests.live.durable import append, paid
+from tests.live.durable import allow_all, append, goes_on, next_ask, paid
 from tests.live.staging import LIMIT, MakeScripted, until
 from tests.live.test_keys import config_of
 
@@ -152,3 +152,30 @@ async def test_an_agent_claims_a_session_that_it_has_prewarmed(scripted: MakeScr
 
     assert took < 0.02
     assert (first.text, second.text) == ("q1 after ['q1']",) * 2
+
+
+async def test_an_interrupted_job_that_is_parked_ends_and_its_turn_can_be_taken_up(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+) -> None:
+    first, again = (append(sandbox, f"toolu_{number}") for number in (1, 2))
+    agent, _ = scripted(Script(first, when("hello", say("Hello.")), again, say("Paid.")))
+
+    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "work.db") as store:
+        inbox = store.inbox()
+        async with Fleet(agent, slots=1, store=store, governor=PLENTY) as fleet:
+            job = await fleet.send("a", "pay", key="invoice 7")
+            await next_ask(inbox)
+            # The slot is wanted.
+            await (await fleet.send("b", "hello"))
+            await until(lambda: job.state == "parked")
+            await job.interrupt()
+            result = await job
+            await allow_all(inbox)
+            async with aclosing(store.ready()) as ready:
+                left = await anext(ready)
+            had_run, parked = paid(sandbox), fleet.status().parked
+        (done,) = await goes_on(Agent(agent.options, inbox=inbox), key="a")
+
+    assert (result.outcome, len(result.waits_for), job.state) == ("parked", 1, "settled")
+    assert (had_run, parked, [each.key for each in left.turns]) == ("", 0, ["invoice 7"])
+    assert (done.outcome, done.text, paid(sandbox)) == ("completed", "Paid.", "x\n")

@@ -18,7 +18,7 @@ from tests.live.staging import LIMIT, MakeScripted
 from tests.live.test_harness import stock_cli
 from tests.live.test_hook_guards import BY_NAME, failing, files_in, on, write
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.ci_only]
 
 
 async def test_a_prompt_that_no_guard_could_look_at_reaches_no_model(

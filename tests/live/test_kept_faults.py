@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from steersman.journal import Entry, Kind
+from steersman.journal import Kind
 from steersman.journal.files import Record
 from steersman.journal.replaying import replay
 from steersman.stores import PostgresStore, read_journal
@@ -21,16 +21,18 @@ from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, Step, call, say
 from steersman.web import Bridge, Client
-from tests.full_disk import FullDisk, disk  # noqa: F401 - a fixture
+from tests.full_disk import FullDisk
 from tests.live.staging import MakeScripted, inhabitants, until
 from tests.postgres import PostgresServer
-from tests.web.staging import inside, serving
+from tests.web.staging import begun, inside, numbers, serving, until_settled
 from tests.web.test_live import deaf_viewer
 
 IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
 ROUNDS = 20 if IS_SOAK else 2
 TURNS, AT_ONCE = (2000, 4) if IS_SOAK else (12, 2)
 LIMIT = 3000.0 if IS_SOAK else 60.0
+MOST_MEMORY = 96 << 20
+"""Bytes that the host may take more for many turns than for one."""
 
 pytestmark = [pytest.mark.live, pytest.mark.soak, pytest.mark.timeout(LIMIT + 60.0)]
 
@@ -53,15 +55,6 @@ class Looks(Script):
         return call("Bash", command="echo hi >> looked; sleep 0.3")
 
 
-async def until_settled(followed: AsyncIterator[Record]) -> list[Record]:
-    found: list[Record] = []
-    async for record in followed:
-        found.append(record)
-        if record.kind == "settled":
-            break
-    return found
-
-
 async def prompted(client: Client, session: str, followed: AsyncIterator[Record]) -> list[Record]:
     """Send a prompt, and return the records up to the end of its turn."""
     turn = await client.send(session, "more")
@@ -71,23 +64,17 @@ async def prompted(client: Client, session: str, followed: AsyncIterator[Record]
     return found
 
 
-def numbers(records: Sequence[Record] | Sequence[Entry]) -> list[int]:
-    return [each.seq for each in records]
-
-
 @pytest.mark.parametrize("disk", ["disk"], indirect=True)
 async def test_a_disk_that_is_full_again_and_again_gives_no_number_twice(
     scripted: MakeScripted,
-    disk: tuple[Path, FullDisk],  # noqa: F811 - the fixture
+    disk: tuple[Path, FullDisk],
 ) -> None:
     folder, full = disk
     draw = random.Random(1)
     agent, _ = scripted(Answers())
     bridge = Bridge(agent, journals=folder)
     async with serving(bridge, limit=LIMIT) as served, served.client() as client:
-        session = (await client.begin("first")).session.id
-        followed = client.follow(session)
-        seen = await until_settled(followed)
+        session, followed, seen = await begun(client)
         for _ in range(ROUNDS):
             with full():
                 for _ in range(draw.randint(1, 2)):
@@ -160,18 +147,31 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def memory() -> int:
+    """The bytes of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 async def test_many_turns_settle_once_each_and_leave_nothing(
     scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
 ) -> None:
-    agent, _ = scripted(Answers())
+    # The model is in this process, and each request has the whole conversation.
+    agent, _ = scripted(Answers(), keep=2 * AT_ONCE)
+    held: list[int] = []
 
-    async def play(number: int) -> tuple[int, int]:
-        journal = tmp_path / f"{number}.jsonl"
+    def journal_of(number: int) -> Path:
+        return tmp_path / f"{number}.jsonl"
+
+    async def play(number: int) -> None:
+        journal = journal_of(number)
         async with agent.session(journal=journal, journal_memory=1 << 20) as session:
             for turn in range(TURNS // AT_ONCE):
                 result = await session.run(f"p{number}-{turn}")
                 assert result.text.strip() == f"answer to p{number}-{turn}."
-        entries = [*read_journal(journal)]
+                held.append(memory())
+
+    def read(number: int) -> tuple[int, int]:
+        entries = [*read_journal(journal_of(number))]
         assert numbers(entries) == [*range(1, len(entries) + 1)]
         assert [each.at for each in entries] == sorted(each.at for each in entries)
         settled = [uuid for each in entries if each.kind is Kind.SETTLED for uuid in each.turns]
@@ -181,9 +181,10 @@ async def test_many_turns_settle_once_each_and_leave_nothing(
         # The first sessions load modules, and threads that stay.
         async with agent.session() as session:
             await session.run("warm up")
-        files = descriptors()
-        played = await asyncio.gather(*map(play, range(AT_ONCE)))
+        files, before = descriptors(), memory()
+        await asyncio.gather(*map(play, range(AT_ONCE)))
         await until(lambda: not inhabitants(sandbox.root))
 
-    assert played == [(TURNS // AT_ONCE, TURNS // AT_ONCE)] * AT_ONCE
+    assert [*map(read, range(AT_ONCE))] == [(TURNS // AT_ONCE, TURNS // AT_ONCE)] * AT_ONCE
+    assert max(held) - before <= MOST_MEMORY
     assert descriptors() <= files

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, closing
+from pathlib import Path
 
 import pytest
 
@@ -254,6 +256,47 @@ async def test_only_a_tool_that_may_run_again_is_answered_again_in_silence(
     )
 
 
+async def used(path: Path) -> None:
+    """Return once a host has used an answer."""
+
+    def is_used() -> bool:
+        with closing(sqlite3.connect(path)) as file:
+            return bool(
+                file.execute("SELECT 1 FROM steersman_asks WHERE used_mark <> ''").fetchone()
+            )
+
+    await until(is_used)
+
+
+@pytest.mark.parametrize("otherwise", ["cli", "ask"], ids=["told", "held"])
+@pytest.mark.parametrize("tool_name", ["Bash", "Write"])
+async def test_only_what_the_policy_calls_repeatable_is_answered_again_after_a_kill(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, tool_name: str, otherwise: str
+) -> None:
+    """The host is killed once it has used the answer: its tool has begun, or not."""
+    path = tmp_path / "work.db"
+    url = f"sqlite://{path}"
+    rules = f'repeatable = ["{tool_name}"]\notherwise = "{otherwise}"'
+    agent, _ = scripted(held(sandbox))
+
+    async with asyncio.timeout(2 * LIMIT), store_at(url) as store:
+        async with another_host(agent, url, policy=rules) as host:
+            await next_ask(store.inbox())
+            await allow_all(store.inbox())
+            await used(path)
+            host.kill()
+            await host.wait()
+        let_end(sandbox)
+        policy = Policy.from_toml(rules)
+        async with answering(store.inbox()) as asked_again:
+            (done,) = await goes_on(Agent(agent.options, inbox=store.inbox(), policy=policy))
+
+    assert (done.outcome, done.text, lines_of(sandbox, DONE)) == ("completed", "Paid.", 1)
+    assert [each.earlier and each.earlier.by for each in asked_again] == (
+        [] if tool_name == "Bash" else ["ann"]
+    )
+
+
 @pytest.mark.parametrize("how", ["park", "aclose"])
 async def test_the_tool_of_a_call_that_was_taken_up_exactly_is_given_the_grace_too(
     scripted: MakeScripted, sandbox: CliSandbox, work_url: str, how: str
@@ -376,10 +419,12 @@ async def test_another_prompt_waits_behind_the_ask_of_a_parked_turn_and_says_so(
         async with agent.open(CUSTOMER) as session:
             turn = await session.send("something else")
             await until(lambda: turn.state == "behind_ask")
-            waits_for = session.snapshot().open_asks
+            shown = session.snapshot()
             await allow_all(store.inbox())
             other = await turn
+            afterwards = session.snapshot().behind_ask
             (first,) = [await each for each in await session.take_up()]
 
-    assert (waits_for, turn.state) == ((asked.id,), "completed")
+    assert (shown.open_asks, shown.behind_ask) == ((asked.id,), (turn.uuid,))
+    assert (afterwards, turn.state) == ((), "completed")
     assert (other.text, first.text, paid(sandbox)) == ("Else.", "Paid.", "x\n")

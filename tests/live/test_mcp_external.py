@@ -76,6 +76,22 @@ async def test_an_external_server_is_used(
     assert "Feed the cat." in read["read"]
 
 
+async def test_the_cli_tells_of_the_hints_of_a_tool_only_whether_it_is_read_only(
+    scripted: MakeScripted,
+) -> None:
+    agent, _ = scripted(say("seen"), mcp_servers={"far": tiny_config()}, require=True)
+
+    async with asyncio.timeout(SLOW), agent.session() as session:
+        (far,) = (await session.mcp_status()).servers
+
+    assert [(each.name, each.annotations) for each in far.tools] == [
+        ("add", {"readOnly": True}),
+        ("greet", {}),
+        ("fail", {}),
+        ("die", {}),
+    ]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_two_sessions_share_one_proxied_server(
     scripted: MakeScripted, tmp_path: Path, kind: str

@@ -75,13 +75,16 @@ async def test_memories_and_transcripts_are_neither_read_nor_written(
         call("Write", file_path=str(agents.parent / "new.md"), content="changed"),
     ]
     is_open = mode == "bypassPermissions"
+    guard: dict[str, Any] = (
+        {} if mode in ("dontAsk", "bypassPermissions") else {"can_use_tool": refuse}
+    )
     agent, model = scripted(
         *steps,
         say("done"),
         permission_mode=mode,
         allow_dangerously_skip_permissions=is_open,
         env={"IS_SANDBOX": "1"},
-        **({} if mode in ("dontAsk", "bypassPermissions") else {"can_use_tool": refuse}),
+        **guard,
     )
 
     async with asyncio.timeout(LIMIT):

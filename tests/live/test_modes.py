@@ -60,7 +60,10 @@ async def modes(agent: Any, *, sets: Any = None) -> list[str]:
     return found
 
 
-@pytest.fixture(params=CLIS)
+OLDER = [pytest.param(name, marks=pytest.mark.ci_only) for name in CLIS if name != "newest"]
+
+
+@pytest.fixture(params=["newest", *OLDER])
 def release(request: pytest.FixtureRequest) -> Any:
     return stock_cli(CLIS[request.param])
 

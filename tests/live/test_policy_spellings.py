@@ -23,7 +23,7 @@ from steersman.testing.script import Script, call, calls, say
 from steersman_conformance.scenes.names import AGENTS, SKILLS
 from tests.live.staging import LIMIT, MakeScripted
 from tests.live.test_policy_shell import Asked
-from tests.permissions.spellings import ATTACKS, Call
+from tests.permissions.spellings import ATTACKS, NOT_APPROVED, Call
 from tests.permissions.test_spellings import NOT_KNOWN
 
 IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
@@ -116,6 +116,20 @@ async def test_no_attack_runs_that_the_rule_of_the_cli_stops(
     assert not (sandbox.project / "M").exists()
     assert by_cli or (rule, by) in HELD_BY_US_ALONE
     record(rule, by, [str(given.get("command")) for given in by_cli if "command" in given])
+
+
+@pytest.mark.parametrize("is_listed", [False, True], ids=["allow", "auto_approve"])
+@pytest.mark.parametrize("rule", NOT_APPROVED)
+async def test_the_cli_runs_nothing_unasked_that_our_approval_does_not_cover(
+    scripted: MakeScripted, sandbox: CliSandbox, rule: str, *, is_listed: bool
+) -> None:
+    tried = NOT_APPROVED[rule]
+    policy = Policy(auto_approve=[rule]) if is_listed else Policy(allow(rule))
+
+    asked = await stopped(scripted, tried, policy=policy)
+
+    assert asked == [given for _, given in tried]
+    assert not (sandbox.project / "copy").exists()
 
 
 @pytest.mark.parametrize("kind", ["ask", "deny when"])

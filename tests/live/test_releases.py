@@ -1,7 +1,8 @@
-"""Releases that start in `auto` mode when no mode is given: nothing runs there unasked.
+"""Releases in the middle of the range, and what is otherwise on them.
 
-2.1.285 to 2.1.301 do that, and then run what a callback would deny. Each entry point is tried on
-two of them, with a callback and without one.
+2.1.285 to 2.1.301 start in `auto` mode when no mode is given, and then run what a callback would
+deny: each entry point is tried on two of them, with a callback and without one. Their results do
+not say what a turn of a resumed conversation has cost.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from typing import Any
 import pytest
 
 import steersman
+from steersman import TurnResult
 from steersman.compat import ClaudeAgentOptions, PermissionResultDeny, ResultError, query
 from steersman.errors import CliNotFound
+from steersman.journal.replaying import replay
 from steersman.options import Revival
 from steersman.permissions import Deny
 from steersman.testing.cli_releases import find_cli
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, Step, call, say, stall
-from tests.live.staging import LIMIT, MakeScripted
+from tests.live.staging import LIMIT, MakeScripted, entries_of
 
 pytestmark = pytest.mark.live
 
@@ -40,7 +43,7 @@ HELPER: dict[str, Any] = {
 Play = Callable[["Stage"], Awaitable[None]]
 
 
-@pytest.fixture(params=["2.1.290", "2.1.300"])
+@pytest.fixture(params=[pytest.param("2.1.290", marks=pytest.mark.ci_only), "2.1.300"])
 def release(request: pytest.FixtureRequest) -> Path:
     """The CLI of a release; where npm could not fetch it, the test is skipped, and says so."""
     try:
@@ -172,3 +175,30 @@ async def test_a_release_with_another_default_runs_nothing_unasked(
 
     assert not stage.file.exists()
     assert stage.asked == (["Write"] if asks else [])
+
+
+async def test_a_turn_costs_the_same_in_a_resumed_and_in_a_restarted_cli(
+    scripted: MakeScripted, release: Path
+) -> None:
+    steps = (say("one"), say("two"), say("three"), say("four"))
+    agent, _ = scripted(*steps, cli_path=release, revive=Revival(backoff=0.01))
+    results: list[TurnResult] = []
+
+    async with asyncio.timeout(LIMIT):
+        async with agent.session() as first:
+            results += [await (await first.send(each)) for each in ("a", "b")]
+        async with agent.session(resume=first.id) as resumed:
+            results.append(await (await resumed.send("c")))
+            assert resumed.pid is not None
+            os.kill(resumed.pid, signal.SIGKILL)
+            results.append(await (await resumed.send("d")))
+            entries = await entries_of(resumed)
+
+    costs = [each.cost_usd for each in results]
+    assert costs == [pytest.approx(costs[0], rel=0.2)] * 4
+    assert [sum(m.output_tokens for m in each.model_usage.values()) for each in results] == [
+        *(each.usage.output_tokens for each in results)
+    ]
+    assert resumed.restarts == 1
+    assert replay(entries).snapshot.stats.cost_usd == pytest.approx(resumed.cost_usd)
+    assert resumed.cost_usd == pytest.approx(costs[2] + costs[3])

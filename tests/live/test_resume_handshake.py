@@ -105,6 +105,7 @@ async def test_a_guard_that_denies_or_fails_holds_in_every_resume_of_a_deferred_
     assert len(set(asked)) == RESUMES
 
 
+@pytest.mark.ci_only
 async def test_an_older_cli_is_resumed_without_waiting(scripted: MakeScripted) -> None:
     older = stock_cli(find_older_cli)
     agent, model = scripted(say("one"), say("two"), say("three"), cli_path=older)
@@ -121,6 +122,7 @@ async def test_an_older_cli_is_resumed_without_waiting(scripted: MakeScripted) -
     assert len(model.asked) == 3
 
 
+@pytest.mark.ci_only
 async def test_an_older_cli_may_not_defer(scripted: MakeScripted, sandbox: CliSandbox) -> None:
     older = stock_cli(find_older_cli)
     path = str(sandbox.project / "later")

@@ -521,6 +521,7 @@ async def test_a_key_sent_again_after_the_host_was_lost_has_the_turn_go_on(
     assert [each.last_text for each in model.asked] == ["pay", CONTINUE]
 
 
+@pytest.mark.ci_only
 async def test_an_older_cli_does_not_hang_on_a_key_that_it_knows(scripted: MakeScripted) -> None:
     """It drops the prompt and says nothing; what it has written down tells."""
     agent, model = scripted(say("Paid."), cli_path=stock_cli(find_older_cli))
@@ -623,7 +624,7 @@ async def test_a_guard_that_denies_holds_through_every_revival(
 # --- Older CLIs ------------------------------------------------------------------------
 
 
-@pytest.mark.soak_only
+@pytest.mark.ci_only
 async def test_an_older_cli_fails_the_turn_that_had_begun_and_runs_those_behind_it(
     scripted: MakeScripted,
 ) -> None:
@@ -651,7 +652,7 @@ async def test_an_older_cli_fails_the_turn_that_had_begun_and_runs_those_behind_
     assert [each.last_text for each in model.asked] == ["warm up", "go", "and then"]
 
 
-@pytest.mark.soak_only
+@pytest.mark.ci_only
 async def test_an_older_cli_runs_a_prompt_that_it_had_not_seen(scripted: MakeScripted) -> None:
     agent, model = scripted(say("All."), cli_path=stock_cli(find_older_cli))
 

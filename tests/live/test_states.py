@@ -373,13 +373,14 @@ async def test_cancelled_while_an_ask_waits_in_the_inbox(
 
 
 async def test_a_retry_and_a_wait_are_put_into_words(scripted: MakeScripted) -> None:
-    agent, _model = scripted(fail(529, retry_after=2), say("at last"))
+    agent, model = scripted(fail(529, retry_after=2), stall() + say("at last"))
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         turn = await session.send("talk")
         await until(lambda: session.snapshot().retrying is not None)
         described = session.describe()
         retrying = session.snapshot().retrying
+        await asyncio.to_thread(model.release)
         result = await turn
         after = session.snapshot().retrying
 

@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA = {"type": "object"}
-TOOLS = [{"name": name, "inputSchema": SCHEMA} for name in ("add", "greet", "fail", "die")]
+HINTS = {"add": {"readOnlyHint": True}, "greet": {"idempotentHint": True}}
+TOOLS = [
+    {"name": name, "inputSchema": SCHEMA, "annotations": HINTS.get(name, {})}
+    for name in ("add", "greet", "fail", "die")
+]
 
 
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:

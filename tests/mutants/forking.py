@@ -41,15 +41,18 @@ _measured.start()
 
 
 class Failed:
-    """Remembers whether a test has failed."""
+    """Remembers whether a test has failed, or was skipped."""
 
     def __init__(self) -> None:
         self.tests: set[str] = set()
+        self.skipped: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take the report of one phase of a test."""
         if report.failed:
             self.tests.add(report.nodeid)
+        elif report.skipped:
+            self.skipped.add(report.nodeid)
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
@@ -122,7 +125,8 @@ def _run(chosen: list[pytest.Item], failed: Failed) -> bool:
     """Run tests until one fails, and return whether one did."""
     for item, following in zip(chosen, [*chosen[1:], None], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if failed.tests:
+        # Skipped by a mutant that makes a quick test start a program.
+        if failed.tests or failed.skipped:
             return True
     return False
 
@@ -133,12 +137,21 @@ def _limit(cpu: float) -> None:
 
 
 def _base(order: dict[str, Any], items: dict[str, pytest.Item], failed: Failed) -> None:
-    """Run every test; write the lines that each enters, and how long it takes."""
+    """Run every test; write the lines that each enters, its time, and if it starts a Python."""
     measured = coverage.Coverage(data_file=None, include=[f"{order['base']}/*"], config_file=False)
     measured.start()
     seconds: dict[str, float] = {}
+    running, programs = "", set[str]()
+
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        # What is started so reads the source, where this process has functions that are replaced.
+        if event == "subprocess.Popen" and sys.executable in map(os.fsdecode, arguments[1]):
+            programs.add(running)
+
+    sys.addaudithook(heard)
     each = list(items.values())
     for item, following in zip(each, [*each[1:], None], strict=True):
+        running = item.nodeid
         measured.switch_context(item.nodeid)
         began = time.process_time()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -146,11 +159,16 @@ def _base(order: dict[str, Any], items: dict[str, pytest.Item], failed: Failed) 
     measured.stop()
     data = measured.get_data()
     lines = {
-        file: {line: sorted(filter(None, tests)) for line, tests in found.items()}
+        file: {line: sorted({*tests} - {""} - failed.skipped) for line, tests in found.items()}
         for file in data.measured_files()
         if (found := data.contexts_by_lineno(file))
     }
-    base = {"lines": lines, "seconds": seconds, "failed": sorted(failed.tests)}
+    base = {
+        "lines": lines,
+        "seconds": seconds,
+        "programs": sorted(programs - failed.tests),
+        "failed": sorted(failed.tests),
+    }
     Path(order["report"]).write_text(json.dumps(base))
 
 

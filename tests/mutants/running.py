@@ -1,8 +1,8 @@
 """Runs the fast tests of a room on mutants, and leaves no process behind.
 
 Most mutants are run in a fork of a process that has collected the tests (`forking.py`), with only
-the tests that enter the changed line. A mutant of what runs at import, and one that survives in a
-room whose tests start programs, is written to a copy of the tree and gets a process of its own.
+the tests that enter the changed line. A mutant of what runs at import, and one that survives where
+tests start programs, is written to a copy of the tree and gets a process of its own.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class Base:
     early: dict[str, set[int]] = field(default_factory=dict)
     """Lines that run before the first test."""
     wall: float = 0.0
+    programs: list[str] = field(default_factory=list[str])
+    """Tests that start a Python, which knows nothing of a function that is replaced here."""
     failed: set[str] = field(default_factory=set)
     """Tests that fail without a mutant, on a busy machine; they are left out."""
 
@@ -82,6 +84,10 @@ class Trial:
                     shutil.copytree(entry, self._copy / entry.name)
                 elif not entry.name.startswith(".git"):
                     (self._copy / entry.name).symlink_to(entry)
+            # Servers of tests run as another user, who must reach their files.
+            self._copy.chmod(0o711)
+            self._servers = self._copy / "servers"
+            self._servers.mkdir()
             stack.callback(self._end)
             self._start()
             self._on_exit = stack.pop_all()
@@ -97,12 +103,12 @@ class Trial:
         tests = self._tests_of(file, span)
         is_early = not mutant.function or any(n in self.base.early.get(file, ()) for n in span)
         code = NOT_REPLACED
-        if tests and not is_early:
-            code = self._run_in_fork(mutant, tests)
-        elif not tests and not is_early and not self._room.programs:
-            return SURVIVED
-        if code == NOT_REPLACED or (code == 0 and self._room.programs):
+        if not is_early:
+            code = self._run_in_fork(mutant, tests) if tests else 0
+        if code == NOT_REPLACED:
             code = self._run_in_copy(mutant, None if is_early or self._room.programs else tests)
+        elif code == 0 and self.base.programs:
+            code = self._run_in_copy(mutant, self.base.programs)
         if code in {0, 5}:
             return SURVIVED
         return TIMED_OUT if code in {-signal.SIGKILL, -signal.SIGXCPU} else KILLED
@@ -148,6 +154,7 @@ class Trial:
         if len(self.base.failed) > MOST_FAILED:
             raise SystemExit("these fail without a mutant: " + ", ".join(found["failed"]))
         self.base.seconds = found["seconds"]
+        self.base.programs = found["programs"]
         self.base.lines = {
             file: {int(line): tests for line, tests in lines.items()}
             for file, lines in found["lines"].items()
@@ -218,7 +225,10 @@ class Trial:
         path.write_text(mutant.source())
         self._touch(path)
         process = subprocess.Popen(
-            [*self._pytest(), "-x", *chosen, *(f"--deselect={each}" for each in self.base.failed)],
+            [
+                *(*self._pytest(), "-x", *chosen),
+                *(f"--deselect={each}" for each in self.base.failed),
+            ],
             cwd=self._copy,
             env=self._environment(self._copy),
             start_new_session=True,
@@ -273,10 +283,14 @@ class Trial:
         quick = {"HYPOTHESIS_PROFILE": "quick", "STEERSMAN_SEEDS": "20"}
         if not self._room.programs:
             quick["STEERSMAN_QUICK"] = "1"
+        quick["STEERSMAN_POSTGRES_FILES"] = str(self._servers)
         return os.environ | quick | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
     def _kill_leftovers(self) -> None:
-        """Kill the programs that tests have left; they are children of this process then."""
+        """Kill the programs that tests have left; they are children of this process then.
+
+        The files of their servers go, too.
+        """
         mine = self._forker.pid if self._forker is not None else 0
         while left := [pid for pid in _children(os.getpid()) if pid != mine]:
             for pid in left:
@@ -284,6 +298,8 @@ class Trial:
                     os.kill(pid, signal.SIGKILL)
                 with contextlib.suppress(OSError):
                     os.waitpid(pid, 0)
+        for folder in self._servers.glob("steersman-*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _end(self) -> None:
         os.close(self._orders)

@@ -334,3 +334,10 @@ ATTACKS: dict[str, tuple[Call, ...]] = {
     ),
 }
 """The calls that a rule is about, by the rule."""
+
+NOT_APPROVED: dict[str, tuple[Call, ...]] = {
+    # The CLI reads `[!c]` as `!` or `c`, and `[^c]` as `^` or `c`.
+    rule: tuple(("Write", {"file_path": path, "content": "x"}) for path in paths)
+    for rule, paths in {"Edit([!c]opy)": ["copy"], "Edit([^c]opy)": ["copy"]}.items()
+}
+"""Calls that an approval does not cover, although a reader of its pattern may think so."""

@@ -156,6 +156,7 @@ def test_where_the_cli_would_run_it_unasked_an_ask_is_a_denial() -> None:
 TEXT = """
 available = ["Bash", "Read"]
 forbid = ["WebFetch"]
+repeatable = ["Bash(git status)"]
 otherwise = "deny"
 
 [[rules]]
@@ -174,6 +175,7 @@ def test_a_policy_can_be_read_from_toml() -> None:
         allow("Bash(git *)", agents=["main", "writer"]),
         available=["Bash", "Read"],
         forbid=["WebFetch"],
+        repeatable=["Bash(git status)"],
         otherwise="deny",
     )
 
@@ -210,6 +212,8 @@ def test_what_is_no_policy_is_refused_by_its_place(text: str, argument: str) -> 
         lambda: Policy(available=["mcp__box__ping"]),
         lambda: Policy(available=["Bash(git *)"]),
         lambda: Policy(forbid="Bash"),
+        lambda: Policy(repeatable="Bash"),
+        lambda: Policy(repeatable=["Bash("]),
         lambda: Policy(forbid=["Bash"], auto_approve=["Bash"]),
         deny,
         lambda: deny("Bash", when="x"),  # type: ignore[arg-type]
@@ -280,3 +284,22 @@ def test_an_explanation_names_the_guard_that_is_only_a_fence() -> None:
 
     assert found.reason == "deny Bash(touch *) is a fence, not a wall, beside allow Bash"
     assert policy.explain("Bash", {"command": "touch M"}).reason == ""
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "expected"),
+    [
+        ("Bash", {"command": "git status"}, True),
+        ("Bash", {"command": "git status; rm x"}, False),
+        ("Bash", {"command": "git status $(rm x)"}, False),
+        ("mcp__shop__price", {}, True),
+        ("mcp__bank__pay", {}, False),
+    ],
+)
+def test_a_call_may_be_repeated_only_if_a_rule_covers_all_of_it(
+    tool: str, given: dict[str, str], *, expected: bool
+) -> None:
+    policy = Policy(repeatable=["Bash(git status)", "mcp__shop"])
+
+    assert policy.may_repeat(ToolCall(tool, given)) is expected
+    assert policy.explain(tool, given).verdict == "cli"

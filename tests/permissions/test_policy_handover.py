@@ -133,3 +133,15 @@ def test_where_the_cli_would_run_a_monitor_unasked_an_ask_is_a_denial() -> None:
     )
 
     assert found.verdict == "deny"
+
+
+@pytest.mark.parametrize("tool", ["Edit", "Read"])
+@pytest.mark.parametrize("sign", ["!", "^"])
+def test_the_cli_gets_no_rule_with_a_negated_set_which_it_reads_otherwise(
+    tool: str, sign: str
+) -> None:
+    rule = f"{tool}(src/[{sign}a]*.py)"
+
+    assert settings_rules(Policy(allow(rule), auto_approve=[rule])) == ([], [])
+    assert settings_rules(Policy(deny(rule), allow(tool))) == ([], [])
+    assert settings_rules(Policy(allow(f"{tool}(src/[a]*.py)")))[1] == [f"{tool}(src/[a]*.py)"]

@@ -2,8 +2,9 @@
 
 Looks for the releases at which a promise begins or ends to hold, fetches twelve, runs everything on
 each, and writes `found.json`, `docs/releases.md` and `src/steersman/_release_table.py`. `--write`
-runs nothing and writes the page and the table again. A release whose package is not known yet is
-added to `cli_hashes.txt`: a person reviews that.
+runs nothing and writes the page and the table again; `--again` measures a promise, a check of
+`steersman conform` or a topic of live tests again on the releases that are kept. A release whose
+package is not known yet is added to `cli_hashes.txt`: a person reviews that.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from steersman.testing.cli_releases import (
 )
 from steersman.testing.older_cli import OLDER_VERSION
 from steersman.testing.sandbox import find_stock_cli
+from steersman_conformance import catalogue
 from steersman_conformance.runner import version_of
 from tests.releases.choosing import Ask, changes_in, chosen, find_changes, since
 from tests.releases.pages import Found, Row, module_of, page_of
 from tests.releases.promises import PROMISES, Promise, Verdict, probe
-from tests.releases.running import promises_of, row_of
+from tests.releases.running import HEART, checked_again, heart_again, promises_of, row_of
 
 ROOT = Path(__file__).parents[2]
 FOUND = Path(__file__).with_name("found.json")
@@ -57,7 +59,10 @@ def main(arguments: argparse.Namespace) -> int:
     logging.getLogger("steersman").setLevel(logging.CRITICAL + 1)
     try:
         if not arguments.write:
-            found = asyncio.run(measured(arguments.day, arguments.cli, quick=arguments.quick))
+            if arguments.again:
+                found = asyncio.run(measured_again(kept(), arguments.again, arguments.day))
+            else:
+                found = asyncio.run(measured(arguments.day, arguments.cli, quick=arguments.quick))
             FOUND.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
         write(kept())
     except (OSError, ValueError) as error:
@@ -105,6 +110,34 @@ async def measured(day: str, named: Sequence[str] = (), *, quick: bool = False) 
         rows=rows,
         probed=probed,
     )
+
+
+async def measured_again(found: Found, parts: Sequence[str], day: str) -> Found:
+    """Measure these promises, checks and topics again on the kept releases. Raises `OSError`."""
+    promises = [each for each in PROMISES if each.name in parts]
+    checks = {*parts} - {each.name for each in promises} - HEART.keys()
+    if unknown := checks - {each.name for scene in catalogue.ALL for each in scene.checks}:
+        raise ValueError(f"--again: no such promise, check or topic: {', '.join(sorted(unknown))}")
+    turnstile = asyncio.Semaphore(AT_ONCE)
+
+    async def one(version: str) -> Row:
+        row, program = found.rows[version], fetched(version)
+        async with turnstile:
+            again = {each.name: await probe(each, program) for each in promises}
+            row = msgspec.structs.replace(row, promises={**row.promises, **again})
+            row = await checked_again(row, program, version, checks)
+            row = await heart_again(row, program, parts)
+            _tell(f"{version}: {again} {dict(row.bad)}")
+            return row
+
+    rows = dict(zip(found.rows, await asyncio.gather(*map(one, found.rows)), strict=True))
+    probed = {**found.probed}
+    for promise in promises:
+        seen = {version: row.promises[promise.name] for version, row in rows.items()}
+        versions = since(OLDER_VERSION, published())
+        probed[promise.name] = await find_changes(versions, seen, _asker(promise), seen)
+    later = {**found.later, **dict.fromkeys(parts, day)}
+    return msgspec.structs.replace(found, rows=rows, probed=probed, later=later)
 
 
 async def rows_of(
@@ -171,6 +204,12 @@ def _tell(line: str) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests.releases", description=__doc__)
     parser.add_argument("--write", action="store_true", help="only write the page and the table")
+    parser.add_argument(
+        "--again",
+        action="append",
+        default=[],
+        help="a promise, a check or a topic: measure only this, on the kept releases",
+    )
     parser.add_argument("--cli", action="append", default=[], help="a release that must be there")
     parser.add_argument(
         "--quick",

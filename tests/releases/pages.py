@@ -62,6 +62,8 @@ class Found(Struct, frozen=True):
     rows: Mapping[str, Row]
     probed: Mapping[str, Mapping[str, Verdict]]
     """What each release that was asked does with each promise: more releases than rows."""
+    later: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What was measured again after that run, and the day."""
 
 
 # --- The table in the library ------------------------------------------------------------
@@ -132,8 +134,8 @@ def _source(brackets: str, items: Iterable[str]) -> str:
 PAGE = """\
 # Which release of the CLI keeps which promise
 
-Measured on {day} by `make conform-range`, in {minutes} minutes on {machine}. Do not edit this page:
-it is written from `tests/releases/found.json`.
+Measured on {day} by `make conform-range`, in {minutes} minutes on {machine}{later}. Do not edit
+this page: it is written from `tests/releases/found.json`.
 
 The oldest supported release is {floor}; the newest on which everything below holds is {newest}.
 A session reads the same table: `session.describe()` and `steersman doctor` name what the running
@@ -184,6 +186,7 @@ def page_of(found: Found) -> str:
         day=found.day,
         minutes=found.minutes,
         machine=found.machine,
+        later="".join(f"; `{part}` again on {day}" for part, day in sorted(found.later.items())),
         floor=found.floor,
         newest=newest_good(found),
         promises="\n".join(_promise_table(rows)),

@@ -17,6 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from steersman import Session, Turn
+from steersman._releases import MEANINGS
 from steersman.errors import RequestRefused
 from steersman.hooks import Hooks, PreToolUse, Reply, defer, deny
 from steersman.options import Revival
@@ -34,6 +35,8 @@ LIMIT = 60.0
 """Seconds for one conversation of a probe; a quiet machine needs two."""
 
 NOT_AT_REST = 0.2
+ALIKE = 1.5
+"""How much more a turn may cost that sends the words of a few others again."""
 ROOT_MAY_BYPASS = {"IS_SANDBOX": "1"}
 """The CLI refuses `bypassPermissions` to root without it."""
 
@@ -65,8 +68,11 @@ class Promise:
     """True if tools can run that nobody has allowed where this is broken."""
     is_ours: bool = True
     """False if only the CLI is asked, without what steersman does about it."""
-    is_capability: bool = True
-    """False if it is shown on the page only, and no session needs to know it."""
+
+    @property
+    def is_capability(self) -> bool:
+        """Whether a session knows it; the others are shown on the page only."""
+        return self.name in MEANINGS
 
 
 async def probe(promise: Promise, program: Path) -> Verdict:
@@ -238,6 +244,24 @@ async def _background_tasks(program: Path) -> Verdict:
     )
 
 
+# --- A turn costs what it costs ----------------------------------------------------------
+
+
+async def _turn_costs(program: Path) -> Verdict:
+    """Every turn is alike, so one that costs more than another has costs of others in it."""
+    async with _stage(program, *(say("alike") for _ in range(4))) as stage:
+        agent = stage.agent()
+        async with agent.session() as first:
+            costs = [(await (await first.send("go"))).cost_usd for _ in range(2)]
+        for forks in (False, True):
+            async with agent.session(resume=first.id, fork_session=forks) as later:
+                costs.append((await (await later.send("go"))).cost_usd)
+    first_cost, *others = costs
+    return _verdict(
+        {str(n): 0 < each < ALIKE * first_cost for n, each in enumerate(others, start=2)}
+    )
+
+
 # --- What the CLI tells: the checks of `steersman conform` ---------------------------------
 
 
@@ -312,36 +336,42 @@ PROMISES: tuple[Promise, ...] = (
     Promise(
         "continues_turns",
         "continues a turn",
-        "a turn continues in the next CLI when the CLI is killed: before it has said a word, in "
-        "its text, in a tool and after one",
+        MEANINGS["continues_turns"],
         "live/test_revival.py::test_killed_at_any_point_of_a_turn_each_prompt_is_answered_once",
         _continues_turns,
     ),
     Promise(
         "soft_pause",
         "soft pause",
-        "`pause()` holds the next tool until `resume()`",
+        MEANINGS["soft_pause"],
         "live/test_pausing.py::test_a_pause_may_last_for_more_than_a_minute",
         _soft_pause,
     ),
     Promise(
         "deferral",
         "deferral",
-        "a call that a hook defers does not run, and the next session is asked about it again",
+        MEANINGS["deferral"],
         "live/test_exact_parking.py::test_a_permission_is_parked_exactly",
         _deferral,
     ),
     Promise(
         "background_tasks",
         "background work",
-        "a shell in the background is listed, waited for, and its end is known",
+        MEANINGS["background_tasks"],
         "live/test_states.py::test_a_background_shell_leaves_the_session_idle_and_not_at_rest",
         _background_tasks,
     ),
     Promise(
+        "turn_costs",
+        "costs of turns",
+        "`cost_usd` of a turn in a resumed conversation, or in a fork, is that of the turn alone",
+        "live/test_going_on.py::test_a_closed_conversation_can_be_resumed_continued_and_forked",
+        _turn_costs,
+    ),
+    Promise(
         "lifecycle",
         "lifecycle",
-        "the CLI tells what becomes of each prompt, and which prompts a result belongs to",
+        MEANINGS["lifecycle"],
         "live/test_prompts_at_once.py::test_three_prompts_sent_at_once_settle_as_three_turns",
         _told("lifecycle-follows-a-prompt", "results-name-their-prompts"),
         is_ours=False,
@@ -349,7 +379,7 @@ PROMISES: tuple[Promise, ...] = (
     Promise(
         "interrupt_receipts",
         "receipts",
-        "the CLI tells which prompts an interrupt left in its queue, and takes them back if asked",
+        MEANINGS["interrupt_receipts"],
         "live/test_interrupts.py::test_queued_prompts_stay_queued_unless_they_are_meant_too",
         _told(
             "the-interrupt-receipt-lists-waiting-prompts",
@@ -361,7 +391,7 @@ PROMISES: tuple[Promise, ...] = (
     Promise(
         "asks_by_default",
         "asks by default",
-        "without a `permission_mode`, `can_use_tool` is asked, and without that a tool is denied",
+        MEANINGS["asks_by_default"],
         "live/test_asking.py::test_a_permission_callback_decides_what_is_written",
         _asks_by_default,
         is_guard=True,
@@ -374,7 +404,6 @@ PROMISES: tuple[Promise, ...] = (
         "live/test_guards_hold.py::test_no_tool_runs_whatever_the_mode_the_guard_and_its_failure",
         _guards,
         is_guard=True,
-        is_capability=False,
     ),
     Promise(
         "own_mode_asks",
@@ -385,6 +414,5 @@ PROMISES: tuple[Promise, ...] = (
         "test_a_release_with_another_mode_of_its_own_still_asks_once_it_is_given_ours",
         _told("no-mode"),
         is_ours=False,
-        is_capability=False,
     ),
 )

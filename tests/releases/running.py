@@ -9,20 +9,32 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
+
+import msgspec
 
 from steersman._json import JsonDict
 from steersman_conformance import baselines, catalogue, runner
+from steersman_conformance.checks import Scene
 from steersman_conformance.verdicts import GOOD, judge
 from tests.live.test_harness import LIVE_CLI
 from tests.releases.pages import Heart, Row
 from tests.releases.promises import PROMISES, Verdict, probe
 
-__all__ = ["HEART", "Topic", "passed_and_failed", "promises_of", "row_of"]
+__all__ = [
+    "HEART",
+    "Topic",
+    "checked_again",
+    "heart_again",
+    "passed_and_failed",
+    "promises_of",
+    "row_of",
+]
 
 ROOT = Path(__file__).parents[2]
 LIVE = "tests/live/"
@@ -127,9 +139,22 @@ async def promises_of(program: Path, _version: str, why: str, known: Mapping[str
     return Row(why, promises)
 
 
-async def _conform(program: Path, version: str) -> tuple[dict[str, tuple[str, ...]], int]:
+async def checked_again(row: Row, program: Path, version: str, names: Collection[str]) -> Row:
+    """Return the row with these checks as they are now. Names that no check has any more go."""
+    known = {each.name for scene in catalogue.ALL for each in scene.checks} - {*names}
+    bad = {verdict: [*filter(known.__contains__, each)] for verdict, each in row.bad.items()}
+    again, _ = await _conform(program, version, catalogue.chosen([*names]) if names else ())
+    for verdict, found in again.items():
+        bad[verdict] = [*bad.get(verdict, ()), *(each for each in found if each in names)]
+    kept = {verdict: tuple(each) for verdict, each in bad.items() if each}
+    return msgspec.structs.replace(row, bad=kept)
+
+
+async def _conform(
+    program: Path, version: str, scenes: Sequence[Scene[Any]] = catalogue.ALL
+) -> tuple[dict[str, tuple[str, ...]], int]:
     """Return the checks that are not good, by verdict, and how many checks there are."""
-    observed = await runner.play(catalogue.ALL, str(program))
+    observed = await runner.play(scenes, str(program))
     bad = _bad(observed, version)
     if bad:
         # What goes otherwise beside others on a busy machine gets one more try, by itself.
@@ -141,7 +166,8 @@ async def _conform(program: Path, version: str) -> tuple[dict[str, tuple[str, ..
 def _bad(observed: JsonDict, version: str) -> dict[str, tuple[str, ...]]:
     baseline = baselines.nearest(version)
     bad: dict[str, tuple[str, ...]] = {}
-    for check in (each for scene in catalogue.ALL for each in scene.checks):
+    checks = (each for scene in catalogue.ALL for each in scene.checks)
+    for check in (each for each in checks if each.name in observed):
         verdict = judge(check, observed[check.name], baseline, version=version).verdict
         if verdict not in GOOD:
             bad[verdict.value] = (*bad.get(verdict.value, ()), check.name)
@@ -151,20 +177,29 @@ def _bad(observed: JsonDict, version: str) -> dict[str, tuple[str, ...]]:
 # --- The live tests ---------------------------------------------------------------------
 
 
-async def _heart(program: Path, promises: Mapping[str, Verdict]) -> dict[str, Heart]:
+async def heart_again(row: Row, program: Path, topics: Collection[str]) -> Row:
+    """Return the row with what the live tests of these topics do now. Raises `OSError`."""
+    chosen = {name: topic for name, topic in HEART.items() if name in topics}
+    found = await _heart(program, row.promises, chosen) if chosen else {}
+    return msgspec.structs.replace(row, heart={**row.heart, **found})
+
+
+async def _heart(
+    program: Path, promises: Mapping[str, Verdict], topics: Mapping[str, Topic] = HEART
+) -> dict[str, Heart]:
     lacking = {
         name: Heart(0, lacks=topic.needs)
-        for name, topic in HEART.items()
+        for name, topic in topics.items()
         if topic.needs and promises[topic.needs] != Verdict.YES
     }
-    wanted = {name: topic.tests for name, topic in HEART.items() if name not in lacking}
+    wanted = {name: topic.tests for name, topic in topics.items() if name not in lacking}
     with tempfile.TemporaryDirectory() as folder:
         tests = [LIVE + test for tests in wanted.values() for test in tests]
         ran = await _pytest(program, Path(folder), *tests, *_not_older(tests))
         if not all(ran.values()):
             ran |= await _pytest(program, Path(folder), "--last-failed", LIVE)
     found = {name: passed_and_failed(ran, topic) for name, topic in wanted.items()} | lacking
-    return {name: found[name] for name in HEART}
+    return {name: found[name] for name in topics}
 
 
 def passed_and_failed(ran: Mapping[str, bool], tests: Sequence[str]) -> Heart:

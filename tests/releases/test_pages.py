@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from steersman._releases import MEANINGS
 from tests.releases.__main__ import BY_CHANCE, COUNT, PAGE, ROOT, TABLE, kept, wanted_of
 from tests.releases.choosing import ordered
 from tests.releases.pages import Found, Heart, Row, module_of, page_of
@@ -109,7 +110,7 @@ def test_a_release_on_which_a_guard_is_broken_is_unsafe() -> None:
     (first, last, what), *others = names_in(module_of(found))["UNSAFE"]
 
     assert (first, last) == ("2.1.285", "2.1.290")
-    assert "`can_use_tool` is asked" in what
+    assert what == f"not so: {MEANINGS['asks_by_default']}"
     assert [each[:2] for each in others] == [("2.1.301", "2.1.301")]
     assert len(lines_of(page_of(found), "- 2.1.285 to 2.1.290: not so")) == 1
 
@@ -236,3 +237,10 @@ def test_at_least_twelve_releases_were_looked_at_and_three_of_them_by_chance() -
     assert len(rows) >= COUNT
     assert [each.why for each in rows.values()].count("by chance") >= BY_CHANCE
     assert list(rows) == ordered(rows)
+
+
+def test_the_page_says_what_was_measured_again_after_the_run() -> None:
+    plain, later = page_of(found_with()), page_of(found_with(later={"keys": "2026-11-20"}))
+
+    assert "on 2 cores. Do not" in plain
+    assert "on 2 cores; `keys` again on 2026-11-20. Do not" in later

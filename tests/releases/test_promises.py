@@ -14,7 +14,7 @@ from tests.live.test_harness import stock_cli
 from tests.releases.__main__ import kept
 from tests.releases.promises import PROMISES, Promise, Verdict, probe
 
-pytestmark = [pytest.mark.live, pytest.mark.process]
+pytestmark = [pytest.mark.live, pytest.mark.process, pytest.mark.ci_only]
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -171,6 +172,8 @@ def test_a_fork_is_a_conversation_of_its_own(config: Path) -> None:
     texts = [str(each.message["content"]) for each in sessions.messages(whole)]
     assert ["one" in texts[0], "four" in texts[3], len(texts)] == [True, True, 4]
     assert [each.uuid for each in sessions.messages(whole)] != [number(i) for i in range(4)]
+    assert {each.session_id for each in sessions.messages(whole)} == {whole}
+    assert {each.data["sessionId"] for each in sessions.entries(whole)} == {whole}
     assert len(list(sessions.messages(part))) == 2
     assert sessions.info(part).custom_title == "Cut"
     assert path.read_bytes() == before
@@ -193,3 +196,30 @@ def test_an_entry_of_a_strange_kind_is_left_out_of_a_fork(config: Path, kind: ob
     fork = Sessions().fork(ID)
 
     assert len(list(Sessions().messages(fork))) == 2
+
+
+def test_what_does_not_fit_on_the_disk_leaves_no_half_session(config: Path, tmp_path: Path) -> None:
+    path = write(config, conversation("x" * 30_000, "y" * 30_000))
+    home = Sessions(config=tmp_path / "home")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            Sessions().fork(ID)
+        with pytest.raises(OSError, match="File too large"):
+            Sessions().copy_to(home, ID)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert home.list() == []
+    assert Sessions().copy_to(home, ID) == 2
+
+
+def test_what_lies_where_a_session_has_its_folder_is_told(config: Path) -> None:
+    path = write(config, conversation("hi"))
+    path.with_suffix("").write_text("no folder")
+
+    with pytest.raises(UsageError, match=r"can be removed \(Not a directory\)"):
+        Sessions().delete(ID)

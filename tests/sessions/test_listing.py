@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from steersman.errors import SessionNotFound
 from steersman.sessions import SessionInfo, Sessions
+from steersman.sessions.database import PATIENCE
 from steersman.sessions.reading import fold_file, fold_small
 from steersman.transcripts.entries import read_entry
 from steersman.transcripts.summary import Summary
@@ -21,6 +24,7 @@ from tests.sessions.made import (
     BEGIN,
     ID,
     OTHER,
+    PROJECT,
     conversation,
     lines,
     number,
@@ -116,10 +120,13 @@ def test_the_title_beside_a_file_is_shown_if_the_file_has_none(config: Path) -> 
         ('{"cleanupPeriodDays": "x"}', 30),
         ('{"cleanupPeriodDays": -1}', 30),
         ("not JSON", 30),
+        ("[7]", 30),
+        ('{"cleanupPeriodDays": 0.5}', 0.5),
+        ('{"cleanupPeriodDays": true}', 30),
     ],
 )
 def test_when_the_cli_deletes_a_session_is_told(
-    config: Path, settings: str | None, days: int
+    config: Path, settings: str | None, days: float
 ) -> None:
     write(config, conversation("hi"))
     if settings is not None:
@@ -253,7 +260,18 @@ def test_a_file_that_is_another_now_is_read_anew(config: Path, how: str) -> None
     assert Sessions().info(ID).summary == "another"
 
 
-@pytest.mark.parametrize("damage", ["text", "zeros", "tail", "folder", "version", "rows"])
+ROWS = {
+    "paths": "path = CAST(path AS TEXT)",
+    "texts": "data = 'a text'",
+    "sizes": "size = 'x'",
+    "data": "data = CAST('no JSON' AS BLOB)",
+    "an array": "data = CAST('[]' AS BLOB)",
+    "offsets": "offset = -1",
+    "times": "mtime = 0.5",
+}
+
+
+@pytest.mark.parametrize("damage", ["text", "zeros", "tail", "folder", "version", *ROWS])
 def test_a_damaged_index_does_not_matter_and_is_made_anew(
     config: Path, tmp_path: Path, damage: str
 ) -> None:
@@ -276,12 +294,49 @@ def test_a_damaged_index_does_not_matter_and_is_made_anew(
         if damage == "version":
             connection.execute("PRAGMA user_version = 99")
         else:
-            connection.execute("UPDATE summaries SET data = 'no JSON', size = 'x', offset = -1")
+            connection.execute(f"UPDATE summaries SET {ROWS[damage]}")
         connection.commit()
         connection.close()
 
     assert Sessions().list() == want
     assert Sessions().list() == want
+
+
+def test_a_list_does_not_wait_for_one_that_writes_the_index(config: Path, tmp_path: Path) -> None:
+    many(config)
+    Sessions().list()
+    for index in range(20, 40):
+        write(config, conversation("new"), number(index), age=index)
+    other = sqlite3.connect(tmp_path / "cache/steersman/sessions.sqlite3", isolation_level=None)
+
+    with closing(other):
+        other.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        found = Sessions().list()
+        seconds = time.monotonic() - began
+        kept = other.execute("SELECT count(*) FROM summaries").fetchone()
+
+    assert found == Sessions(index=False).list()
+    assert (len(found), kept) == (40, (20,))
+    assert seconds < PATIENCE
+    Sessions().list()
+    with closing(sqlite3.connect(tmp_path / "cache/steersman/sessions.sqlite3")) as again:
+        assert again.execute("SELECT count(*) FROM summaries").fetchone() == (40,)
+
+
+def test_the_index_forgets_files_that_are_gone(config: Path, tmp_path: Path) -> None:
+    many(config)
+    Sessions().list()
+    for index in range(20):
+        (config / "projects" / PROJECT / f"{number(index)}.jsonl").unlink()
+        write(config, conversation("new"), number(20 + index))
+
+    found = ids(Sessions().list())
+
+    with closing(sqlite3.connect(tmp_path / "cache/steersman/sessions.sqlite3")) as again:
+        paths = [os.fsdecode(path) for (path,) in again.execute("SELECT path FROM summaries")]
+    assert sorted(found) == sorted(Path(each).stem for each in paths)
+    assert len(found) == 20
 
 
 def test_the_index_is_for_its_owner_only(config: Path, tmp_path: Path) -> None:

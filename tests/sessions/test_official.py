@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 from steersman.sessions import Sessions, aio
 from steersman.stores.memory import MemoryStore
-from tests.sessions.made import ID, conversation, number, write
+from tests.sessions.made import BEGIN, ID, conversation, number, write
 from tests.sessions.real import PROJECT, changed, unpack
 
 official = pytest.importorskip("claude_agent_sdk", reason="not a part of the extra `quick`")
@@ -86,7 +87,10 @@ def folder(config: Path) -> Path:
         lines = (folder / f"{ids[seed % len(ids)]}.jsonl").read_bytes().splitlines()
         short = [each for each in lines if not each.startswith(b'{"type":"api-request')]
         data = changed(short if seed % 2 else lines, seed)
-        (folder / f"{number(1000 + seed)}.jsonl").write_bytes(data)
+        path = folder / f"{number(1000 + seed)}.jsonl"
+        path.write_bytes(data)
+        # A whole second: the official functions round other times up, near a millisecond.
+        os.utime(path, (BEGIN - seed, BEGIN - seed))
     return folder
 
 

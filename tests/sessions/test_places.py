@@ -123,8 +123,10 @@ def test_an_unknown_id_is_not_found(config: Path) -> None:
 def test_a_session_of_another_project_is_not_found(config: Path, tmp_path: Path) -> None:
     write(config, conversation("hi"))
 
-    with pytest.raises(SessionNotFound, match=str(tmp_path)):
-        Sessions(project=tmp_path).info(ID)
+    for session_id, project, of in ((ID, tmp_path, f" of {tmp_path}"), (OTHER, None, "")):
+        with pytest.raises(SessionNotFound) as caught:
+            Sessions(project=project).info(session_id)
+        assert f"in the sessions{of} below {config / 'projects'}" in str(caught.value)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

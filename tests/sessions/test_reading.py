@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from steersman.errors import UsageError
+from steersman.errors import SessionNotFound, UsageError
 from steersman.sessions import AgentInfo, Sessions
 from tests.sessions.made import ID, conversation, lines, number, write, write_agent
 
@@ -42,7 +43,8 @@ def test_subagents_are_listed_and_read(config: Path) -> None:
     write(config, conversation("hi"))
     meta = {"agentType": "reader", "toolUseId": "toolu_1", "description": "look"}
     write_agent(config, "abc", conversation("sub go", "sub done"), meta)
-    write_agent(config, "def", conversation("deep"), inside="workflows/run")
+    nested = {"parentAgentId": "abc", "description": ""}
+    write_agent(config, "def", conversation("deep"), nested, inside="workflows/run")
     sessions = Sessions()
 
     assert sessions.agents(ID) == [
@@ -53,7 +55,12 @@ def test_subagents_are_listed_and_read(config: Path) -> None:
             parent_tool_use_id="toolu_1",
             subpath="subagents/agent-abc",
         ),
-        AgentInfo(agent_id="def", subpath="subagents/workflows/run/agent-def"),
+        AgentInfo(
+            agent_id="def",
+            description=None,
+            parent_agent_id="abc",
+            subpath="subagents/workflows/run/agent-def",
+        ),
     ]
     first, second = sessions.messages(ID, agent="abc")
     assert (first.message["content"], first.parent_tool_use_id) == ("sub go", "toolu_1")
@@ -75,3 +82,23 @@ def test_a_reader_that_stops_early_closes_the_file(config: Path) -> None:
 
     assert path in names
     assert path not in later
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_part_that_cannot_be_opened_says_why(config: Path, kind: str) -> None:
+    write(config, conversation("hi"))
+    path = write_agent(config, "abc", conversation("sub"))
+    path.unlink()
+    if kind == "link":
+        path.symlink_to("nowhere")
+    else:
+        os.mkfifo(path)
+    why = {"link": "No such file or directory", "pipe": "is not a plain file"}[kind]
+    sessions, other = Sessions(), Sessions(config=config / "other")
+
+    for read in (sessions.messages, sessions.entries):
+        with pytest.raises(SessionNotFound, match=why) as caught:
+            read(ID, agent="abc")
+        assert caught.value.session_id == ID
+    with pytest.raises(SessionNotFound, match=why):
+        sessions.copy_to(other, ID)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -164,6 +165,34 @@ def test_an_index_that_cannot_be_used_is_made_anew_or_left_aside(
         connection.close()
 
     assert hits == [(ID, number(0)), (OTHER, number(0))]
+    if damage in ("text", "zeros", "table"):
+        with closing(sqlite3.connect(index)) as made:
+            assert made.execute("SELECT count(*) FROM lines").fetchone() == (2,)
+
+
+def test_a_search_reads_again_only_what_the_index_names(config: Path, tmp_path: Path) -> None:
+    path = write(config, conversation("alpha " + "x" * 100, "gamma"))
+    assert found("alpha", index=True) == [(ID, number(0))]
+
+    # Not in what the CLI writes: only to tell the two ways apart.
+    about = path.stat()
+    with path.open("r+b") as file:
+        data = file.read().replace(b"alpha", b"delta")
+        file.seek(0)
+        file.write(data)
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    other = sqlite3.connect(index_of(tmp_path), isolation_level=None)
+    with closing(other):
+        # Nothing has changed for the index, so that nothing is written to it.
+        other.execute("BEGIN IMMEDIATE")
+        by_index = [found(word, index=True) for word in ("alpha", "delta", "gamma")]
+    with path.open("ab") as file:
+        file.write(lines(conversation("beta", first=2)))
+    grown = [found(word, index=True) for word in ("delta", "gamma", "beta")]
+
+    assert by_index == [[], [], [(ID, number(1))]]
+    assert grown == [[], [(ID, number(1))], [(ID, number(2))]]
+    assert found("delta", index=False) == [(ID, number(0))]
 
 
 @pytest.mark.parametrize("bad", ["", "  ", "...", None, 5])

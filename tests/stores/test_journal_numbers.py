@@ -138,6 +138,19 @@ def test_a_file_of_an_earlier_release_goes_on_after_its_greatest_number(tmp_path
     assert numbers(path, 5) == [*range(6, 51), 6, 7, 51]
 
 
+def test_no_entry_of_a_long_file_of_an_earlier_release_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(
+        b"".join(
+            line_of(Header(track=track))
+            + b"".join(line_of(Record.of(noise(seq))) for seq in range(1, last + 1))
+            for track, last in ((0, 3000), (1, 9000))
+        )
+    )
+
+    assert numbers(path, 2500) == [*range(2501, 3001), *range(2501, 9001)]
+
+
 def test_sessions_that_share_a_file_at_once_do_not_make_it_unreadable(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     sink = written(path, [1, 2, 3], [2, 3], [4, 5], [4])

@@ -6,13 +6,15 @@ import asyncio
 import os
 import signal
 import traceback
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from steersman.errors import StoreError, StoreTooNew, UsageError
+from steersman.permissions import Elicitation
 from steersman.stores import PostgresStore
 from steersman.stores._sql import sessions
+from tests.inbox.places import an_ask
 from tests.postgres import PostgresServer
 from tests.stores.writing import KEY, batch_of
 
@@ -131,6 +133,91 @@ async def test_a_commit_whose_answer_was_lost_is_looked_up_and_not_done_twice(
         # Entries without a uuid would tell.
         assert await store.load(KEY) == [*batch_of("a", 1), *batch_of("a", 2)]
         assert lost == [True]
+
+
+@pytest.mark.parametrize("commits", [True, False], ids=["committed", "rolled back"])
+async def test_a_deletion_that_was_not_confirmed_is_not_known_and_can_be_repeated(
+    postgres_url: str, *, commits: bool
+) -> None:
+    async with PostgresStore(postgres_url) as store:
+        await store.append(KEY, batch_of("a", 1))
+        connections = connections_of(store)
+        run = connections.run
+
+        async def losing(work: Any) -> Any:
+            return await run(lambda connection: work(LosesTheAnswer(connection, commits=commits)))
+
+        connections.run = losing  # the seam is the network
+        with pytest.raises(StoreError, match="not known whether the change was stored") as lost:
+            await store.delete(KEY)
+        connections.run = run
+        is_there = await store.load(KEY) is not None
+        await store.delete(KEY)
+
+        assert "nothing of the batch was stored" not in str(lost.value)
+        assert is_there is not commits
+        assert await store.load(KEY) is None
+
+
+async def test_a_session_that_others_begin_anew_after_a_delete_is_not_deleted_again(
+    postgres_url: str,
+) -> None:
+    async with PostgresStore(postgres_url) as store, PostgresStore(postgres_url) as other:
+        await store.append(KEY, batch_of("a", 1))
+        connections, lost = connections_of(store), list[bool]()
+        run = connections.run
+
+        async def losing(work: Any) -> Any:
+            async def once(connection: Any) -> Any:
+                if lost:
+                    await other.append(KEY, batch_of("b", 1))
+                    return await work(connection)
+                lost.append(True)
+                return await work(LosesTheAnswer(connection, commits=True))
+
+            return await run(once)
+
+        connections.run = losing
+        await store.delete(KEY)
+        connections.run = run
+
+        assert await store.load(KEY) == batch_of("b", 1)
+
+
+@pytest.mark.parametrize("commits", [True, False], ids=["committed", "rolled back"])
+@pytest.mark.parametrize("turn", [None, "u1"])
+async def test_an_ask_whose_commit_was_not_confirmed_is_stored_once(
+    postgres_url: str, turn: str | None, *, commits: bool
+) -> None:
+    store = PostgresStore(postgres_url, timeout=5.0)
+    rows = store.asks
+    ask = an_ask(Elicitation(mcp_server_name="far", message="Who?"), turn=turn)
+    connections = cast("Any", rows)._database._connections
+    run, lost = connections.run, list[bool]()
+
+    async def losing(work: Any) -> Any:
+        async def once(connection: Any) -> Any:
+            if lost:
+                return await work(connection)
+            lost.append(True)
+            return await work(LosesTheAnswer(connection, commits=commits))
+
+        return await run(once)
+
+    connections.run = losing
+    row = await rows.open(ask, None, ())
+    # As after an error: the host stores what it has not seen stored.
+    again = await rows.open(ask, None, ())
+    another = await rows.open(ask, None, {row.number} if row else ())
+    stored = await rows.open_ones()
+    await store.aclose()
+
+    assert row is not None
+    assert (lost, again, row.ask.id) == ([True], row, ask.id)
+    # One that this process awaits is another request of the same id.
+    assert another is not None
+    assert another.ask.id == f"{ask.id}~2"
+    assert [each.number for each in stored] == [row.number, another.number]
 
 
 class Crashes(LosesTheAnswer):

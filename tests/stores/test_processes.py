@@ -94,6 +94,16 @@ def test_a_writer_that_dies_in_the_middle_of_a_batch_leaves_nothing_of_it(
     assert asyncio.run(load(kind, place)) == [*stored, *batch_of("b", 0)]
 
 
+def test_a_program_ends_although_it_has_not_closed_its_store(place: tuple[str, str]) -> None:
+    with start(*place, "a", 1, 0, "leaves it open") as writer:
+        try:
+            assert writer.wait(60) == 0
+        finally:
+            writer.kill()
+
+    assert asyncio.run(load(*place)) == batch_of("a", 0)
+
+
 def start(
     kind: str, place: str, name: str, count: int, limit: int = 0, *how: str
 ) -> subprocess.Popen[str]:

@@ -60,7 +60,8 @@ async def main(kind: str, place: str, name: str, count: str, limit: str = "0", *
             say(f"failed {number} {str(error).splitlines()}")
             break
         say(f"stored {number}")
-    await store.aclose()
+    if "leaves it open" not in how:
+        await store.aclose()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 import steersman
-from steersman import Allow, ToolContext
+from steersman import Allow, Deny, Options, ToolContext
 from steersman.errors import (
     ChannelClosed,
     ReaderLagged,
@@ -25,9 +26,10 @@ from steersman.errors import (
     TurnFailed,
     UsageError,
 )
-from steersman.hooks import Hooks, PreToolUse, Reply, deny
+from steersman.hooks import Hooks, PreToolUse, Reply, deny, official
 from steersman.journal import Entry, Phase
-from steersman.sync import Agent, Inbox, Session, Turn, query, run, run_result
+from steersman.stores import SqliteStore
+from steersman.sync import Agent, Inbox, Query, Session, Turn, query, run, run_result
 from steersman.testing.script import Script, Step, call, fail, say
 from steersman.testing.scripted.cli import Faults, ScriptedCLI
 from tests.sync.interrupting import interrupt_main, interrupted
@@ -139,8 +141,10 @@ def test_open_starts_a_conversation_or_says_that_there_is_none() -> None:
         assert session.id is not None
 
     gone = Faults(exit_at="first byte", stderr="No conversation found with session ID: x")
+    place = ScriptedCLI(faults=gone)
     with pytest.raises(ResumeNotFound):
-        Agent(transport=ScriptedCLI(faults=gone)).open("no such key", missing="fail")
+        Agent(transport=place).open("no such key", missing="fail")
+    assert len(place.launches) == 1
 
 
 def test_an_error_while_starting_is_raised_as_it_is() -> None:
@@ -243,6 +247,137 @@ def test_verbs_pauses_and_checkpoints_work() -> None:
         assert (session.agents.children, session.tasks) == ((), ())
 
 
+# Options and transports
+
+
+def use(session: Session) -> None:
+    with session:
+        session.run("hello")
+
+
+def begin(session: Session) -> None:
+    session.turns[0].result(LIMIT)
+    session.close()
+
+
+CALLS: dict[str, Callable[..., object]] = {
+    "session": lambda agent, **words: use(agent.session(**words)),
+    "start": lambda agent, **words: begin(agent.start("hello", **words)),
+    "open": lambda agent, **words: use(agent.open("a key", **words)),
+    "query": lambda agent, **words: len(list(agent.query("hello", **words))),
+    "run": lambda agent, **words: agent.run("hello", **words).text,
+    "run with output": lambda agent, **words: agent.run("hello", output=Point, **words).x,
+    "run_result": lambda agent, **words: agent.run_result("hello", output=Point, **words).output,
+}
+
+
+def place_for(way: str) -> ScriptedCLI:
+    is_typed = way in ("run with output", "run_result")
+    return ScriptedCLI(Script(call("StructuredOutput", x=3) if is_typed else say("Hi.")))
+
+
+@pytest.mark.parametrize("way", CALLS)
+def test_a_call_has_the_options_and_the_transport_of_its_agent_or_its_own(way: str) -> None:
+    ours, other = place_for(way), place_for(way)
+    agent = Agent(Options(model="model-a"), transport=ours, agent="agent-a")
+
+    found = CALLS[way](agent)
+    (launch,) = ours.launches
+    assert {"--model=model-a", "--agent=agent-a"} <= set(launch.argv)
+    assert "hello" in str(ours.asked[0].body)
+
+    assert CALLS[way](agent, transport=other, model="model-b") == found
+    (launch,) = other.launches
+    assert {"--model=model-b", "--agent=agent-a"} <= set(launch.argv)
+    assert "hello" in str(other.asked[0].body)
+    assert len(ours.launches) == 1
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    "query": lambda **words: list(query("hello", **words)),
+    "run": lambda **words: run("hello", **words),
+    "run with output": lambda **words: run("hello", output=Point, **words),
+    "run_result": lambda **words: run_result("hello", output=Point, **words),
+}
+
+
+@pytest.mark.parametrize("way", FUNCTIONS)
+def test_a_function_takes_options_keywords_and_a_transport(way: str) -> None:
+    place = place_for(way)
+
+    FUNCTIONS[way](options=Options(model="model-a"), transport=place, agent="agent-a")
+
+    (launch,) = place.launches
+    assert {"--model=model-a", "--agent=agent-a"} <= set(launch.argv)
+    assert "hello" in str(place.asked[0].body)
+
+
+def test_the_clock_of_an_agent_is_that_of_its_sessions_also_of_those_started_ahead() -> None:
+    agent = Agent(transport=ScriptedCLI(), clock=lambda: 7.0)
+    for _ in range(2):
+        with agent.session() as session:
+            session.run("hi")
+        assert {each.at for each in session.journal() if isinstance(each, Entry)} == {7.0}
+        agent.prewarm()
+    agent.prewarm(0)
+
+
+def test_a_bad_prompt_is_refused_before_a_cli_runs() -> None:
+    place = ScriptedCLI()
+    agent = Agent(transport=place)
+
+    for refuse in (agent.start, agent.query, agent.run):
+        with pytest.raises(UsageError, match="prompt"):
+            refuse("")
+
+    assert place.launches == []
+
+
+def test_a_fork_continues_from_here_with_options_of_its_own() -> None:
+    place = ScriptedCLI(Script(say("One."), call("Bash", command="ls"), say("Two.")))
+    threads: list[str] = []
+    hooks = Hooks()
+    hooks.on(PreToolUse)(lambda _event: threads.append(threading.current_thread().name))
+    with Agent(transport=place, allowed_tools=["Bash"]).session() as session:
+        session.run("hi")
+        with session.fork(model="model-b", hooks=hooks) as fork:
+            assert fork.run("and?").text == "Two."
+
+    assert fork.id != session.id
+    assert {"--model=model-b", f"--resume={session.id}"} <= set(place.launches[1].argv)
+    assert threads == ["steersman-tool"]
+
+
+def test_hooks_and_approvers_of_one_call_run_in_threads_instead_of_those_of_the_agent() -> None:
+    threads: dict[str, str] = {}
+    hooks = Hooks()
+    hooks.on(PreToolUse)(lambda _: threads.update(hook=threading.current_thread().name))
+
+    def approve(*_: object) -> Allow:
+        threads["approver"] = threading.current_thread().name
+        return Allow()
+
+    def refuse(*_: object) -> Deny:
+        threads["of the agent"] = threading.current_thread().name
+        return Deny("no")
+
+    agent = agent_for(call("Bash", command="touch new"), say("Done."), can_use_tool=refuse)
+    agent.run("go", hooks=hooks, can_use_tool=approve)
+
+    assert threads == {"hook": "steersman-tool", "approver": "steersman-tool"}
+
+
+def test_a_plain_callback_may_return_an_awaitable() -> None:
+    async def later() -> Allow:
+        return Allow()
+
+    agent = agent_for(
+        call("Bash", command="touch new"), say("Done."), can_use_tool=lambda *_: later()
+    )
+
+    assert agent.run("go").tool_calls[0].is_error is False
+
+
 # Tools, hooks and approvers
 
 
@@ -325,6 +460,36 @@ def test_hooks_that_are_registered_after_the_agent_was_made_are_called() -> None
     agent.run("go", allowed_tools=["Bash"])
 
     assert seen == ["Bash"]
+
+
+def test_a_hook_that_is_marked_as_official_gets_the_official_arguments() -> None:
+    hooks, seen = Hooks(), list[tuple[object, ...]]()
+    agent = agent_for(call("Bash", command="ls"), say("Done."), hooks=hooks)
+    hooks.on(PreToolUse)(official(lambda *given: seen.append(given[:2])))
+
+    agent.run("go", allowed_tools=["Bash"])
+
+    ((given, tool_use_id),) = seen
+    assert isinstance(given, dict)
+    assert (given["tool_name"], given["tool_use_id"]) == ("Bash", tool_use_id)
+
+
+def test_an_inbox_in_memory_denies_what_waits_too_long() -> None:
+    inbox = Inbox(expires_after=0.01)
+    agent = agent_for(call("Bash", command="touch new"), say("Done."), inbox=inbox)
+
+    result = agent.run("go")
+
+    assert result.tool_calls[0].is_error
+
+
+@pytest.mark.parametrize("given_to", ["agent", "session"])
+def test_an_inbox_in_a_store_keeps_the_turns_of_its_sessions(tmp_path: Path, given_to: str) -> None:
+    words: dict[str, Any] = {"inbox": Inbox(SqliteStore(tmp_path / "asks.db").inbox())}
+    agent = agent_for(**(words if given_to == "agent" else {}))
+
+    with agent.session(**(words if given_to == "session" else {})) as session:
+        assert session.take_up() == []
 
 
 def test_an_inbox_is_watched_and_answered() -> None:
@@ -427,6 +592,34 @@ def test_a_session_that_is_no_longer_referenced_is_closed() -> None:
     waiting = Session(inner)
     waiting.close()
     assert waiting.phase is Phase.COMPLETED
+
+
+KEPT: dict[str, Callable[[Agent], object]] = {
+    "session": lambda agent: agent.session().start(),
+    "open": lambda agent: agent.open("a key"),
+    "query": lambda agent: begun(agent.query("hello")),
+}
+
+
+def begun(messages: Query) -> Query:
+    next(messages)
+    return messages
+
+
+@pytest.mark.filterwarnings("ignore:unclosed Query:ResourceWarning")
+@pytest.mark.parametrize("way", KEPT)
+def test_whatever_has_started_a_cli_closes_it_when_nothing_refers_to_it(way: str) -> None:
+    place = ScriptedCLI()
+    thing = KEPT[way](Agent(transport=place))
+    assert place.running == 1
+
+    del thing
+    gc.collect()
+
+    deadline = time.monotonic() + LIMIT
+    while place.running and time.monotonic() < deadline:
+        asyncio_tasks()
+    assert place.running == 0
 
 
 def steersman_session_of(session: Session) -> steersman.Session:

@@ -69,22 +69,30 @@ def kind_of(frame: dict[str, Any]) -> Kind:
     return Kind.CONTROL if str(frame.get("type")).startswith("control_") else Kind.MESSAGE
 
 
-Story = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
-"""What happened in order, and what the host wrote, in any order: its answers race each other."""
+Told = tuple[Any, ...]
+"""An entry without its time, and with ids that are the same on each run."""
+
+Story = tuple[list[Told], list[Told], list[Told]]
+"""What the CLI said in order, what the host did in order, and what it wrote, in any order.
+
+A replay waits for what the host wrote, and for nothing else that it did; its answers race.
+"""
 
 
 async def story_of(session: Session) -> Story:
-    """The journal of a closed session without times, and with ids that are the same on each run."""
+    """The journal of a closed session, in three parts that do not depend on timing."""
     entries = [each async for each in session.journal() if isinstance(each, Entry)]
     uuids = [uuid for each in entries if each.kind is Kind.SENT for uuid in each.turns]
     names = {uuid: f"prompt {number}" for number, uuid in enumerate(dict.fromkeys(uuids))}
     names[session.id or "nobody"] = "session"
     told = [tell(entry, names) for entry in entries]
     written = [each for each in told if each[0] is Kind.SENT]
-    return [each for each in told if each[0] is not Kind.SENT], sorted(written, key=repr)
+    others = [each for each in told if each[0] is not Kind.SENT]
+    said, done = [each for each in others if each[1]], [each for each in others if not each[1]]
+    return said, done, sorted(written, key=repr)
 
 
-def tell(entry: Entry, names: dict[str, str]) -> tuple[Any, ...]:
+def tell(entry: Entry, names: dict[str, str]) -> Told:
     line = entry.line.decode()
     for uuid, name in names.items():
         line = line.replace(uuid, name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -238,21 +237,3 @@ def test_it_reads_a_file_as_well_as_a_pipe(tmp_path: Path) -> None:
 
     assert run.stderr == ""
     assert json.loads(run.stdout.rstrip("\n").split("\n")[-1])["result"] == "read"
-
-
-def test_a_start_costs_little(tmp_path: Path) -> None:
-    """Beside Python, its event loop and a JSON library, which no such program can do without."""
-    program = executable(say("read"), tmp_path)
-    bare = [sys.executable, "-c", "import asyncio, msgspec"]
-
-    def cpu(words: list[str]) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(words, env={}, stdin=subprocess.DEVNULL, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-    tries = [(cpu([str(program)]), cpu(bare)) for _ in range(6)]
-
-    ours, theirs = (min(each) for each in zip(*tries, strict=True))
-    # Twice as much when nothing else runs; beside other tests both vary.
-    assert ours < 3 * theirs

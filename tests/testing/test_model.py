@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from steersman.errors import UsageError
 from steersman.testing.model import RecordedRequest, ScriptedModel
 from steersman.testing.script import Script, call, cut, fail, say, stall
 
@@ -185,6 +186,27 @@ def test_waiting_for_a_request_counts_only_what_the_script_is_asked() -> None:
 
         assert model.wait_for_request(1, timeout=0).last_text == "go"
         assert [request.kind for request in model.requests] == [None, "auxiliary", "main"]
+
+
+def test_a_model_keeps_so_many_requests_and_counts_all() -> None:
+    with ScriptedModel(keep=2) as model:
+        for number in range(1, 5):
+            messages = [{"role": "user", "content": f"prompt {number}"}]
+            fetch(model, "POST", "/v1/messages", {**PROMPT, "messages": messages})
+
+        assert [each.last_text for each in model.asked] == ["prompt 3", "prompt 4"]
+        assert len(model.requests) == 2
+        assert model.wait_for_request(3, timeout=0).last_text == "prompt 3"
+        with pytest.raises(UsageError, match="kept"):
+            model.wait_for_request(2, timeout=0)
+        with pytest.raises(TimeoutError, match="4 of 5 requests"):
+            model.wait_for_request(5, timeout=0)
+
+
+@pytest.mark.parametrize("keep", [0, -1, True, "2"])
+def test_what_a_model_keeps_is_a_number_of_requests(keep: Any) -> None:
+    with pytest.raises(UsageError, match="keep"):
+        ScriptedModel(keep=keep)
 
 
 def test_a_request_that_comes_later_wakes_who_waits_for_it() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from steersman import Allow
 from steersman.options import Revival
+from steersman.permissions import PermissionContext
 from steersman.testing.faults import FaultPlan, FaultyTransport, Kill
-from steersman.testing.script import Script, say, stall
-from steersman.testing.scripted.cli import ScriptedCLI
+from steersman.testing.script import Script, call, say, stall
+from steersman.testing.scripted.cli import ScriptedCLI, Subagent
 from steersman.testing.scripted.conversation import CONTINUE
 from tests._session.peers import opened
 
@@ -59,3 +61,26 @@ async def test_a_prompt_that_an_earlier_process_has_answered_is_dropped() -> Non
     assert again.outcome == "completed"
     assert len(cli.asked) == 1
     assert cli.script.surprises == []
+
+
+async def test_a_subagent_asks_under_its_own_id_and_leaves_only_its_answer() -> None:
+    """As in `tests/samples/traces/subagent_foreground.jsonl`."""
+    helper = Subagent(lambda given: [("Bash", {"command": given["prompt"]})])
+    cli = ScriptedCLI(
+        Script(call("Task", prompt="pay 7"), say("Paid.")),
+        tools={"Task": helper, "Bash": lambda given: f"did {given['command']}"},
+    )
+    asked: list[str | None] = []
+
+    def decide(_name: str, _given: object, context: PermissionContext) -> Allow:
+        asked.append(context.agent_id)
+        return Allow()
+
+    async with opened(cli, can_use_tool=decide) as session:
+        result = await (await session.send("go"))
+        made, task = sorted(result.tool_calls, key=lambda each: each.name)
+
+    assert (made.parent_tool_use_id, made.agent_id) == (task.tool_use_id, asked[0])
+    assert (task.parent_tool_use_id, len(asked)) == (None, 1)
+    lines = b"\n".join(cli.stage.memory.lines(session.id or "") or ())
+    assert (b"did pay 7" in lines, b'"name":"Bash"' in lines) == (True, False)

@@ -16,6 +16,7 @@ from steersman.transcripts import (
     is_unfinished,
     was_folded,
 )
+from steersman.transcripts.lookup import was_followed
 
 PROMPT = "11111111-1111-4111-8111-111111111111"
 OTHER = "22222222-2222-4222-8222-222222222222"
@@ -85,6 +86,26 @@ def test_the_answer_is_all_that_follows_from_the_prompt() -> None:
 def test_the_answer_ends_where_the_next_prompt_begins() -> None:
     assert answer_to([*WHOLE, *NEXT], PROMPT) == "I look.\n\nAll done."
     assert answer_to([*WHOLE, *NEXT], OTHER) == "Behind."
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([], False),
+        (WHOLE, False),
+        ([*WHOLE, *NEXT], True),
+        ([*NEXT, *WHOLE], False),
+        ([*WHOLE, noted("m1", "b4", CONTINUE, is_meta=True)], False),
+        ([*WHOLE, asked(FOLDED, "b4", CONTINUE)], False),
+        ([*WHOLE, *NEXT, asked(FOLDED, "c1", CONTINUE)], False),
+        ([*WHOLE, line("user", "d1", None, "look", isSidechain=True)], False),
+    ],
+    ids=["unknown", "last", "another", "before", "note", "ours", "ours again", "subagent"],
+)
+def test_a_turn_was_followed_if_another_prompt_stands_behind_it(
+    lines: list[bytes], *, expected: bool
+) -> None:
+    assert was_followed(lines, PROMPT, FOLDED) is expected
 
 
 def test_what_was_said_on_another_branch_is_not_part_of_it() -> None:

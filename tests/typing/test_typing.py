@@ -15,8 +15,8 @@ from tests.typing.pages import page_files
 pytestmark = pytest.mark.process
 
 STRICT: tuple[Mode, ...] = ("mypy strict", "pyright strict")
-MODES = (*STRICT, "pyright basic") if "STEERSMAN_SOAK" in os.environ else STRICT
-"""What the basic mode marks, the strict one marks too; `make soak` looks at both."""
+MODES = (*STRICT, "pyright basic") if "STEERSMAN_WHOLE" in os.environ else STRICT
+"""What the basic mode marks, the strict one marks too; `.ci/run` looks at both."""
 
 SIGNATURES: Mapping[str, str] = {
     "Agent": "Agent({})",

@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,9 +17,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from steersman import Agent
+from steersman.journal import Entry
+from steersman.journal.files import Record
 from steersman.testing.script import Answer, Script
 from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.web import Bridge, Client
+from steersman.web.client import Follow
 
 LIMIT = 40.0
 """Seconds for a whole test; each needs a small part of it."""
@@ -131,3 +134,24 @@ async def records_until_settled(ws: ClientConnection, session: str) -> list[Fram
             if frame["kind"] == "settled":
                 break
     return found
+
+
+async def until_settled(followed: AsyncIterator[Record]) -> list[Record]:
+    """The records up to the end of the next turn."""
+    found: list[Record] = []
+    async for record in followed:
+        found.append(record)
+        if record.kind == "settled":
+            break
+    return found
+
+
+async def begun(client: Client) -> tuple[str, Follow, list[Record]]:
+    """A session whose first turn has ended, what follows it, and what it has shown so far."""
+    session = (await client.begin("first")).session.id
+    followed = client.follow(session)
+    return session, followed, await until_settled(followed)
+
+
+def numbers(records: Iterable[Record | Entry]) -> list[int]:
+    return [each.seq for each in records]

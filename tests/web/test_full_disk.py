@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,37 +13,22 @@ from steersman.stores import read_journal
 from steersman.testing.script import say
 from steersman.web import Bridge, WebError
 from steersman.web.feed import Feed
-from tests.full_disk import FullDisk, disk  # noqa: F401 - a fixture
-from tests.web.staging import inside, scripted_agent, serving
+from tests.full_disk import FullDisk
+from tests.web.staging import begun, inside, numbers, scripted_agent, serving, until_settled
 from tests.web.test_sse import events
 
 pytestmark = pytest.mark.process
 
 
-async def until_settled(followed: AsyncIterator[Record]) -> list[Record]:
-    found: list[Record] = []
-    async for record in followed:
-        found.append(record)
-        if record.kind == "settled":
-            break
-    return found
-
-
-def numbers(records: Sequence[Record]) -> list[int]:
-    return [each.seq for each in records]
-
-
 async def test_viewers_go_on_with_new_numbers_when_there_is_room_again(
-    disk: tuple[Path, FullDisk],  # noqa: F811 - the fixture
+    disk: tuple[Path, FullDisk],
 ) -> None:
     folder, full = disk
     bridge = Bridge(
         scripted_agent(say("one"), say("two"), say("two again"), say("three")), journals=folder
     )
     async with serving(bridge) as served, served.client() as client:
-        session = (await client.begin("first")).session.id
-        followed = client.follow(session)
-        seen = await until_settled(followed)
+        session, followed, seen = await begun(client)
         stored = [each.seq for each in read_journal(folder / f"{session}.jsonl")]
         with full():
             await client.send(session, "second")
@@ -72,14 +56,12 @@ async def test_viewers_go_on_with_new_numbers_when_there_is_room_again(
 
 async def test_a_cursor_of_what_could_not_be_stored_is_refused_by_the_next_server(
     tmp_path: Path,
-    disk: tuple[Path, FullDisk],  # noqa: F811 - the fixture
+    disk: tuple[Path, FullDisk],
 ) -> None:
     folder, full = disk
     bridge = Bridge(scripted_agent(say("one"), say("lost")), journals=folder)
     async with serving(bridge) as served, served.client() as client:
-        session = (await client.begin("first")).session.id
-        followed = client.follow(session)
-        before = await until_settled(followed)
+        session, followed, before = await begun(client)
         with full():
             await client.send(session, "second")
             shown = before + await until_settled(followed)
@@ -109,14 +91,12 @@ async def test_a_cursor_of_what_could_not_be_stored_is_refused_by_the_next_serve
 
 
 async def test_a_page_ends_where_the_stored_entries_end(
-    disk: tuple[Path, FullDisk],  # noqa: F811 - the fixture
+    disk: tuple[Path, FullDisk],
 ) -> None:
     folder, full = disk
     bridge = Bridge(scripted_agent(say("one"), say("two")), journals=folder)
     async with serving(bridge) as served, served.client() as client:
-        session = (await client.begin("first")).session.id
-        followed = client.follow(session)
-        seen = await until_settled(followed)
+        session, followed, seen = await begun(client)
         with full():
             await client.send(session, "second")
             seen += await until_settled(followed)
@@ -133,9 +113,7 @@ async def test_a_page_ends_where_the_stored_entries_end(
 async def test_what_is_gone_is_a_record_of_its_own_for_a_client(tmp_path: Path) -> None:
     bridge = Bridge(scripted_agent(say("one")), journals=tmp_path)
     async with serving(bridge) as served, served.client() as client:
-        session = (await client.begin("first")).session.id
-        followed = client.follow(session)
-        seen = await until_settled(followed)
+        session, followed, seen = await begun(client)
         await followed.aclose()
         await bridge.aclose()
     path = tmp_path / f"{session}.jsonl"

@@ -11,8 +11,11 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from steersman.testing.script import call
+from steersman import Agent
+from steersman.inbox.changes import MOST_WAITING
+from steersman.testing.script import Script, call
 from steersman.testing.script import say as speak
+from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.web import Bridge, WebLimits
 from tests.inbox.places import Session, an_ask
 from tests.web.staging import (
@@ -91,6 +94,22 @@ async def test_an_ask_of_a_session_that_this_bridge_does_not_have_is_shown_and_e
         second = await frame_where(ws, lambda frame: frame.get("what") == "opened")
 
     assert [first["ask"]["id"], second["ask"]["id"]] == ["q1", "q2"]
+
+
+async def test_an_ask_whose_end_was_lost_among_many_changes_is_told_as_closed(
+    tmp_path: Path,
+) -> None:
+    bridge = Bridge(scripted_agent(), journals=tmp_path)
+    async with serving(bridge) as served, served.live() as ws:
+        session = Session(bridge.inbox)
+        session.open(an_ask(id_="first"))
+        await frame_where(ws, lambda frame: frame.get("what") == "opened")
+        for number in range(MOST_WAITING):
+            session.open(an_ask(id_=f"q{number}"))
+        inside(bridge.inbox).close("first", "its session has ended")
+        closed = await frame_where(ws, lambda frame: frame.get("ask", {}).get("id") == "first")
+
+    assert closed["what"] == "closed"
 
 
 async def test_a_session_is_followed_from_any_number_and_no_more(tmp_path: Path) -> None:
@@ -295,20 +314,38 @@ async def test_a_viewer_that_never_reads_holds_nothing_back(tmp_path: Path) -> N
     assert held == [0, 0, 1]
 
 
-async def test_a_viewer_that_stops_reading_is_disconnected_in_the_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["live", "events"])
+async def test_a_viewer_that_stops_reading_is_disconnected_in_the_end(
+    tmp_path: Path, way: str
+) -> None:
     text = "long " * 200_000
     limits = WebLimits(patience=0.2)
     bridge = Bridge(scripted_agent(*[speak(text)] * 8), journals=tmp_path, limits=limits)
     async with serving(bridge) as served, served.http() as http:
         session = (await http.post("/sessions", json={})).json()["session"]["id"]
-        deaf = await deaf_viewer(served.port, bridge.token, session)
+        begin = deaf_viewer if way == "live" else deaf_stream
+        deaf = await begin(served.port, bridge.token, session)
         for _ in range(8):
             await http.post(f"/sessions/{session}/send", json={"text": "go"})
-        while inside(bridge)._live:
+        while inside(bridge)._connections.count:
             await http.get("/me")
         deaf.close()
 
-    assert inside(bridge)._connections.count == 0
+    assert not inside(bridge)._live
+    assert not inside(bridge)._routes.streams
+
+
+async def deaf_stream(port: int, token: str, session: str) -> socket.socket:
+    """A viewer that asks for the events of a session and never reads."""
+    found = socket.socket()
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    found.settimeout(0)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(found, ("127.0.0.1", port))
+    head = f"GET /sessions/{session}/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+    await loop.sock_sendall(found, f"{head}Authorization: Bearer {token}\r\n\r\n".encode())
+    await loop.sock_recv(found, 1)
+    return found
 
 
 async def deaf_viewer(port: int, token: str, session: str) -> socket.socket:
@@ -388,6 +425,34 @@ async def test_thousands_of_connections_are_refused_and_the_server_lives(
     assert "session" in answer["answer"]
 
 
+async def test_a_body_that_stops_to_come_is_refused(tmp_path: Path) -> None:
+    bridge = Bridge(scripted_agent(), journals=tmp_path, limits=WebLimits(patience=0.2))
+    async with serving(bridge) as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        head = f"POST /login HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nOrigin: {served.url}\r\n"
+        kind = "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+        writer.write(f"{head}{kind}".encode())
+        answer = (await reader.readuntil(b"}}")).decode()
+        writer.close()
+
+    assert answer.startswith("HTTP/1.1 400")
+    assert json.loads(answer.partition("\r\n\r\n")[2])["error"]["code"] == "cut_off"
+
+
+async def test_a_session_is_followed_no_more_however_its_id_is_written(tmp_path: Path) -> None:
+    async with (
+        serving(Bridge(scripted_agent(), journals=tmp_path)) as served,
+        served.live() as ws,
+    ):
+        session = (await done(ws, "1", "begin"))["answer"]["session"]["id"]
+        await say(ws, type="follow", session=session.upper(), after=0)
+        await frame_where(ws, lambda frame: frame.get("type") == "following")
+        await say(ws, type="unfollow", session=session.upper())
+        await frame_where(ws, lambda frame: frame.get("type") == "unfollowed")
+
+        assert not inside(next(iter(inside(served.bridge)._live)))._feeds
+
+
 async def test_a_large_body_of_no_length_is_refused_as_it_comes(tmp_path: Path) -> None:
     async def endless() -> AsyncIterator[bytes]:
         for _ in range(100):
@@ -402,3 +467,18 @@ async def test_a_large_body_of_no_length_is_refused_as_it_comes(tmp_path: Path) 
 
     assert answer.status_code == 413
     assert alive.status_code == 200
+
+
+async def test_an_ask_that_ends_with_its_session_shows_no_secret(tmp_path: Path) -> None:
+    secret = "verysecretvalue123"
+    place = ScriptedCLI(Script(call("Bash", command=f"push --with {secret}")))
+    agent = Agent(transport=place, revive=False, env={"MY_API_TOKEN": secret})
+    async with serving(Bridge(agent, journals=tmp_path)) as served, served.live() as ws:
+        await done(ws, "b", "begin", text="push")
+        opened = await frame_where(ws, lambda frame: frame.get("what") == "opened")
+        place.exit()
+        closed = await frame_where(ws, lambda frame: frame.get("what") == "closed")
+
+    assert "push --with" in json.dumps(opened)
+    assert closed["ask"]["id"] == opened["ask"]["id"]
+    assert secret not in json.dumps([opened, closed])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,25 @@ import pytest
 
 from steersman import Agent
 from steersman.errors import UsageError
+from steersman.journal import Entry
 from steersman.stores import DirectoryStore, SqliteStore
 from steersman.web import Bridge
 
 Given = dict[str, Any]
+
+
+class FileSink:
+    """A sink that says where it keeps its entries."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Take entries."""
+
+    def close(self) -> None:
+        """End."""
+
 
 CASES: dict[str, tuple[str, Callable[[Path, Path, Path], Given]]] = {
     "below": (
@@ -60,6 +75,15 @@ CASES: dict[str, tuple[str, Callable[[Path, Path, Path], Given]]] = {
         "session_store",
         lambda work, _other, _link: {
             "agents": Agent(cwd=work, session_store=DirectoryStore(work / "kept"))
+        },
+    ),
+    "a sink": (
+        "sinks",
+        lambda work, other, _link: {
+            "agents": {
+                "a": Agent(cwd=work),
+                "b": Agent(cwd=other, sinks=[FileSink(work / "b")]),
+            }
         },
     ),
     "transcripts of another agent": (

@@ -116,12 +116,16 @@ async def test_who_may_not_see_an_ask_does_not_learn_who_has_answered_it(tmp_pat
                 hidden = await http.post("/asks/r1", json=body, headers=nobody)
                 shown = await http.post("/asks/r1", json=body, headers=reader)
                 both = await http.post("/asks/both", json=body, headers=nobody)
+                chosen = await http.post(
+                    "/asks/both", json={**body, "session": FOREIGN}, headers=reader
+                )
 
     assert (hidden.status_code, hidden.json()["error"]["code"]) == (404, "ask_not_found")
     assert "ann" not in hidden.text
     assert (shown.status_code, shown.json()["error"]["by"]) == (409, "ann")
     assert both.status_code == 400
     assert FOREIGN not in both.text
+    assert chosen.json() == {"id": "both", "session": FOREIGN, "how": "answered", "by": "bob"}
 
 
 async def test_an_ask_of_a_session_that_the_bridge_does_not_have_ends_no_connection(
@@ -138,3 +142,25 @@ async def test_an_ask_of_a_session_that_the_bridge_does_not_have_ends_no_connect
     assert hello["type"] == "hello"
     assert opened["ask"]["session"] == FOREIGN
     assert begun["answer"]["session"]["agent"] == "default"
+
+
+async def test_a_key_gives_no_session_back_to_whoever_has_lost_it(tmp_path: Path) -> None:
+    lost: set[str] = set()
+
+    async def who(_connection: HTTPConnection) -> Viewer:
+        return Viewer("bob", lambda act, session: act not in lost or not session)
+
+    bridge = Bridge(scripted_agent(), journals=tmp_path, authenticate=who)
+    async with serving(bridge, token="") as served:
+        origin = {"Origin": served.url}
+        async with httpx.AsyncClient(base_url=served.url, headers=origin) as http:
+            await http.post("/sessions", json={"key": "k"})
+            lost.add("steer")
+            steering = await http.post("/sessions", json={"key": "k", "text": "more"})
+            looking = await http.post("/sessions", json={"key": "k"})
+            lost.add("see")
+            hidden = await http.post("/sessions", json={"key": "k"})
+
+    assert (steering.status_code, steering.json()["error"]["code"]) == (403, "not_allowed")
+    assert looking.status_code == 200
+    assert (hidden.status_code, hidden.json()["error"]["code"]) == (404, "session_not_found")

@@ -130,14 +130,16 @@ async def test_prompts_wait_are_listed_and_withdrawn(tmp_path: Path) -> None:
         turn = (await client.post(f"/sessions/{session}/send", json={"text": "then"})).json()[
             "turn"
         ]
-        queued = (await client.get(f"/sessions/{session}")).json()["session"]["queued"]
+        shown = (await client.get(f"/sessions/{session}")).json()
         first = await client.post(f"/sessions/{session}/withdraw", json={"turn": turn})
         after = (await client.get(f"/sessions/{session}")).json()["session"]["queued"]
         nobody = await client.post(f"/sessions/{session}/withdraw", json={"turn": "none"})
         await client.post(f"/asks/{ask}", json={"answer": {"behavior": "allow"}})
         await entries_when_idle(bridge, client, session)
 
-    assert {"turn": turn, "text": "then", "when": "later", "by": "you"} in queued
+    queued = {"turn": turn, "text": "then", "when": "later", "by": "you"}
+    assert {**queued, "state": "behind_ask"} in shown["session"]["queued"]
+    assert shown["snapshot"]["behind_ask"] == [turn]
     assert first.json() == {"withdrawn": True}
     assert turn not in [each["turn"] for each in after]
     assert nobody.json()["error"]["code"] == "turn_not_found"
@@ -177,6 +179,34 @@ async def test_the_first_answer_counts_and_the_second_learns_who_was_first(tmp_p
     assert second.json()["error"]["by"] == "ann"
     assert many.json()["outcomes"][0]["error"]["by"] == "ann"
     assert none.status_code == 404
+
+
+async def test_a_bad_answer_among_many_stops_no_other_and_hides_no_outcome(tmp_path: Path) -> None:
+    agent = scripted_agent(call("Bash", command="git push"), say("done"))
+    bridge = Bridge(agent, journals=tmp_path)
+    async with calling(bridge) as client:
+        session = (await client.post("/sessions", json={"text": "go"})).json()["session"]["id"]
+        ask = await opened_ask(bridge)
+        yes = {"id": ask, "session": session, "answer": {"behavior": "allow"}}
+        bad: list[dict[str, Any]] = [
+            {"id": 7},
+            {},
+            {"id": ask, "answer": 7},
+            {"id": "none", "answer": {}},
+        ]
+        found = await client.post("/asks", json={"answers": [*bad, yes, {"id": 8}]})
+
+    outcomes = found.json()["outcomes"]
+    assert found.status_code == 200
+    assert outcomes[4] == {"id": ask, "session": session, "how": "answered", "by": "you"}
+    refused = [(each.get("id"), each["error"]["code"]) for each in (*outcomes[:4], outcomes[5])]
+    assert refused == [
+        (None, "bad_request"),
+        (None, "bad_request"),
+        (ask, "bad_request"),
+        ("none", "ask_not_found"),
+        (None, "bad_request"),
+    ]
 
 
 async def test_an_answer_to_another_ask_than_was_shown_is_refused(tmp_path: Path) -> None:
@@ -403,47 +433,81 @@ async def test_sessions_beyond_the_limit_are_refused(tmp_path: Path) -> None:
         second = await client.post("/sessions", json={"text": "two"})
 
     assert first.status_code == 201
-    assert (second.status_code, second.json()["error"]["code"]) == (429, "too_many_sessions")
+    assert (second.status_code, second.json()["error"]) == (
+        429,
+        {
+            "code": "too_many_sessions",
+            "message": "1 sessions are open; wait until one is idle, or stop one",
+        },
+    )
+
+
+async def test_a_bridge_that_has_ended_lets_nobody_in(tmp_path: Path) -> None:
+    bridge = Bridge(scripted_agent(), journals=tmp_path)
+    async with calling(bridge) as client:
+        await client.get("/me")
+        await bridge.aclose()
+        await bridge.aclose()
+        found = await client.get("/me")
+
+    assert (found.status_code, found.json()["error"]) == (
+        503,
+        {"code": "closing", "message": "the server ends"},
+    )
 
 
 BAD = [
-    ("POST", "/sessions", b"{", "application/json", 400),
-    ("POST", "/sessions", b"[]", "application/json", 400),
-    ("POST", "/sessions", b"[" * 100_000, "application/json", 400),
-    ("POST", "/sessions", b'{"text":7}', "application/json", 400),
-    ("POST", "/sessions", b'{"text":""}', "application/json", 400),
-    ("POST", "/sessions", b'{"text":"a","when":"soon"}', "application/json", 400),
-    ("POST", "/sessions", b'{"agent":"none"}', "application/json", 404),
-    ("POST", "/sessions", b'{"key":"%b"}' % (b"k" * 501), "application/json", 400),
-    ("POST", "/sessions", b'{"attachments":{}}', "application/json", 400),
-    ("POST", "/sessions", b"text=hi", "application/x-www-form-urlencoded", 415),
-    ("POST", "/sessions", b'{"text":"hi"}', "text/plain", 415),
-    ("POST", "/sessions", b"x" * 20_000_001, "application/json", 413),
-    ("POST", "/sessions", b'{"text":"%b"}' % (b"x" * 1_000_001), "application/json", 413),
-    ("POST", "/asks", b"x" * 1_000_001, "application/json", 413),
-    ("POST", "/asks", b'{"answers":[7]}', "application/json", 400),
-    ("POST", "/asks/a", b"{}", "application/json", 400),
-    ("POST", f"/sessions/{NO_SESSION}/send", b'{"text":"hi"}', "application/json", 404),
-    ("POST", f"/sessions/{NO_SESSION}/dance", b"{}", "application/json", 404),
-    ("GET", f"/sessions/{NO_SESSION}", b"", "", 404),
-    ("GET", "/sessions/..%2f..%2fetc%2fpasswd", b"", "", 404),
-    ("GET", "/sessions/not-a-uuid/entries", b"", "", 404),
-    ("GET", "/static/..%2fbridge.py", b"", "", 404),
-    ("GET", "/static/../bridge.py", b"", "", 404),
-    ("GET", "/static/.viewers.json", b"", "", 404),
-    ("GET", "/static/nothing.js", b"", "", 404),
-    ("GET", "/nothing", b"", "", 404),
-    ("DELETE", "/sessions", b"", "", 405),
+    ("POST", "/sessions", b"{", "application/json", 400, "bad_request"),
+    ("POST", "/sessions", b"[]", "application/json", 400, "bad_request"),
+    ("POST", "/sessions", b"[" * 100_000, "application/json", 400, "bad_request"),
+    ("POST", "/sessions", b'{"text":7}', "application/json", 400, "bad_request"),
+    ("POST", "/sessions", b'{"text":""}', "application/json", 400, "bad_request"),
+    ("POST", "/sessions", b'{"text":"a","when":"soon"}', "application/json", 400, "bad_request"),
+    ("POST", "/sessions", b'{"agent":"none"}', "application/json", 404, "agent_not_found"),
+    ("POST", "/sessions", b'{"key":"%b"}' % (b"k" * 501), "application/json", 400, "bad_request"),
+    ("POST", "/sessions", b'{"attachments":{}}', "application/json", 400, "bad_request"),
+    ("POST", "/sessions", b"text=hi", "application/x-www-form-urlencoded", 415, "not_json"),
+    ("POST", "/sessions", b'{"text":"hi"}', "text/plain", 415, "not_json"),
+    ("POST", "/sessions", b"x" * 20_000_001, "application/json", 413, "too_large"),
+    (
+        "POST",
+        "/sessions",
+        b'{"text":"%b"}' % (b"x" * 1_000_001),
+        "application/json",
+        413,
+        "too_large",
+    ),
+    ("POST", "/asks", b"x" * 1_000_001, "application/json", 413, "too_large"),
+    ("POST", "/asks", b'{"answers":[7]}', "application/json", 400, "bad_request"),
+    ("POST", "/asks/a", b"{}", "application/json", 400, "bad_request"),
+    (
+        "POST",
+        f"/sessions/{NO_SESSION}/send",
+        b'{"text":"hi"}',
+        "application/json",
+        404,
+        "session_not_found",
+    ),
+    ("POST", f"/sessions/{NO_SESSION}/dance", b"{}", "application/json", 404, "not_found"),
+    ("GET", f"/sessions/{NO_SESSION}", b"", "", 404, "session_not_found"),
+    ("GET", "/sessions/..%2f..%2fetc%2fpasswd", b"", "", 404, "not_found"),
+    ("GET", "/sessions/not-a-uuid/entries", b"", "", 404, "session_not_found"),
+    ("GET", "/static/..%2fbridge.py", b"", "", 404, "not_found"),
+    ("GET", "/static/../bridge.py", b"", "", 404, "not_found"),
+    ("GET", "/static/.viewers.json", b"", "", 404, "not_found"),
+    ("GET", "/static/nothing.js", b"", "", 404, "not_found"),
+    ("GET", "/nothing", b"", "", 404, "not_found"),
+    ("DELETE", "/sessions", b"", "", 405, "method_not_allowed"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "kind", "status"),
+    ("method", "path", "body", "kind", "status", "code"),
     BAD,
-    ids=[f"{row[1][:30]}-{row[4]}" for row in BAD],
+    ids=[f"{row[1][:30]}-{row[5]}" for row in BAD],
 )
 async def test_a_bad_request_is_refused_in_words(
-    tmp_path: Path, method: str, path: str, body: bytes, kind: str, status: int
+    tmp_path: Path, method: str, path: str, body: bytes, kind: str, status: int, code: str
 ) -> None:
     bridge = Bridge(scripted_agent(), journals=tmp_path)
     async with calling(bridge) as client:
@@ -451,8 +515,10 @@ async def test_a_bad_request_is_refused_in_words(
         answer = await client.request(method, path, content=body, headers=headers)
         alive = await client.get("/me")
 
-    assert answer.status_code == status
-    assert set(answer.json()["error"]) >= {"code", "message"}
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (status, code)
+    assert len(error["message"].split()) > 2
+    assert ("most" in error) == (status == 413)
     assert str(tmp_path) not in answer.text
     assert "Traceback" not in answer.text
     assert alive.status_code == 200
@@ -496,22 +562,37 @@ async def test_a_failure_of_the_program_is_not_shown(tmp_path: Path) -> None:
     assert "sesame" not in answer.text
 
 
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+    "trusted-types dompurify steersman"
+)
+KEEP_OUT = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
 async def test_every_answer_has_the_headers_that_keep_other_sites_out(tmp_path: Path) -> None:
     bridge = Bridge(scripted_agent(), journals=tmp_path)
     async with calling(bridge) as client:
         page = await client.get("/")
-        data = await client.get("/sessions")
-        refused = await client.get("/nothing")
+        others = [await client.get("/sessions"), await client.get("/nothing")]
+        refused = await client.get("/me", headers={"Authorization": "Bearer guess"})
 
-    assert "default-src 'none'; script-src 'self'" in page.headers["content-security-policy"]
-    assert "require-trusted-types-for 'script'" in page.headers["content-security-policy"]
-    assert "unsafe" not in page.headers["content-security-policy"]
-    for answer in (page, data, refused):
-        assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["x-frame-options"] == "DENY"
-        assert answer.headers["referrer-policy"] == "no-referrer"
-        assert "default-src 'none'" in answer.headers["content-security-policy"]
-    assert data.headers["cache-control"] == refused.headers["cache-control"] == "no-store"
+    of_page = {"content-security-policy": POLICY, "cache-control": "no-cache"}
+    of_data = {"content-security-policy": "default-src 'none'; frame-ancestors 'none'"}
+    of_data["cache-control"] = "no-store"
+    assert {**KEEP_OUT, **of_page}.items() <= page.headers.items()
+    for answer in (*others, refused):
+        assert {**KEEP_OUT, **of_data}.items() <= answer.headers.items()
+        assert answer.headers["content-type"] == "application/json"
+    assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+    assert "www-authenticate" not in others[1].headers
 
 
 @pytest.mark.parametrize("name", ["x%00.js", "%00", "..%2f..%2fx.js", "x" * 5000 + ".js"])
@@ -541,22 +622,72 @@ async def test_the_description_names_every_route(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("argument", "bad", "allowed"),
     [
-        {"agents": {}},
-        {"agents": {"": Agent()}},
-        {"agents": {"default": "agent"}},
-        {"agents": "agent"},
-        {"agents": Agent(), "inbox": "inbox"},
-        {"agents": Agent(), "journals": 7},
-        {"agents": Agent(), "journals": ""},
-        {"agents": Agent(), "hosts": ["http://a"]},
-        {"agents": Agent(), "limits": 7},
+        ("agents", {"agents": {}}, "agents by name"),
+        ("agents", {"agents": {"": Agent()}}, "agents by name"),
+        ("agents", {"agents": {7: Agent()}}, "agents by name"),
+        ("agents", {"agents": {"default": "agent"}}, "agents by name"),
+        ("agents", {"agents": {"a": Agent(), "b": "agent"}}, "agents by name"),
+        ("agents", {"agents": "agent"}, "agents by name"),
+        ("inbox", {"inbox": "inbox"}, "an Inbox, or the inbox"),
+        ("journals", {"journals": 7}, "the path of a directory"),
+        ("journals", {"journals": ""}, "the path of a directory"),
+        ("journals", {"journals": __file__}, "a directory that can be written"),
+        ("hosts", {"hosts": ["http://a"]}, "names such as example.org"),
+        ("hosts", {"hosts": []}, "at least one name"),
+        ("origins", {"origins": ["example.org"]}, "origins such as https://example.org"),
+        ("limits", {"limits": 7}, "a WebLimits"),
     ],
 )
-def test_a_bridge_says_what_is_wrong_with_its_arguments(bad: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
-        Bridge(bad.pop("agents"), **bad)
+def test_a_bridge_says_what_is_wrong_with_its_arguments(
+    tmp_path: Path, argument: str, bad: dict[str, Any], allowed: str
+) -> None:
+    given: dict[str, Any] = {"agents": Agent(cwd=tmp_path), **bad}
+
+    with pytest.raises(UsageError) as raised:
+        Bridge(given.pop("agents"), **given)
+
+    assert raised.value.argument == argument
+    assert allowed in str(raised.value)
+    assert "7" in str(raised.value) or 7 not in bad.values()
+
+
+async def test_what_only_the_own_login_has_is_refused_with_another_one(tmp_path: Path) -> None:
+    async def who(_connection: object) -> Viewer | None:
+        return None
+
+    bridge = Bridge(scripted_agent(), journals=tmp_path, authenticate=who)
+
+    with pytest.raises(UsageError, match=r"token: .*a bridge without authenticate="):
+        _ = bridge.token
+    with pytest.raises(UsageError, match=r"link: .*http://a.*a bridge without authenticate="):
+        bridge.link("http://a")
+
+
+async def test_the_link_is_below_the_address_however_that_ends(tmp_path: Path) -> None:
+    bridge = Bridge(scripted_agent(), journals=tmp_path)
+
+    links = [bridge.link(url).partition("#")[0] for url in ("http://a:1/x", "http://a:1/x/")]
+
+    assert links == ["http://a:1/x/"] * 2
+    assert Bridge(scripted_agent(), journals=tmp_path, token="mine").token == "mine"
+
+
+async def test_a_program_begins_sessions_with_a_key_an_agent_and_a_name(tmp_path: Path) -> None:
+    agents = {"a": scripted_agent(), "b": scripted_agent()}
+    async with asyncio.timeout(LIMIT), Bridge(agents, journals=tmp_path) as bridge:
+        begun = [await bridge.begin("hi", by="job", agent="b", key="k") for _ in range(2)]
+        other = await bridge.begin("hi", by="job")
+        summaries = [
+            inside(bridge)._conversations.find(session).summary(0) for session in (begun[0], other)
+        ]
+
+    assert begun[0] == begun[1] != other
+    assert [(each["agent"], each["by"]) for each in summaries] == [("b", "job"), ("a", "job")]
+    assert bridge.began(other) == "job"
+    assert bridge.began(NO_SESSION) == ""
+    assert bridge.session(NO_SESSION) is None
 
 
 async def test_known_secrets_reach_no_viewer(tmp_path: Path) -> None:

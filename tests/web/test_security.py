@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import re
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.requests import HTTPConnection
 
 from steersman.errors import UsageError
+from steersman.web import limits
 from steersman.web.failures import Refusal
 from steersman.web.limits import Connections, WebLimits, Writes
 from steersman.web.security import Gate
@@ -140,7 +144,14 @@ def test_only_an_origin_that_the_bridge_was_told_may_read_answers() -> None:
     other = gate.headers_for(connection(host="api.example", origin="https://evil.example"))
     closed = Gate().headers_for(connection(**HERE))
 
-    assert known["Access-Control-Allow-Origin"] == "https://app.example"
+    assert known == {
+        "Vary": "Origin",
+        "Access-Control-Allow-Origin": "https://app.example",
+        "Access-Control-Allow-Credentials": "true",
+        "Access-Control-Allow-Methods": "GET, POST",
+        "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID",
+        "Access-Control-Max-Age": "3600",
+    }
     assert other == {"Vary": "Origin"}
     assert closed == {}
 
@@ -182,7 +193,8 @@ def test_connections_beyond_the_limit_are_refused_until_one_ends() -> None:
 
     with connections.one("bob"):
         assert connections.count == 1
-    assert refused.value.code == "too_many_connections"
+    assert (refused.value.status, refused.value.code) == (429, "too_many_connections")
+    assert "1 connections are open" in refused.value.words
 
 
 def test_one_viewer_leaves_connections_to_the_others() -> None:
@@ -199,5 +211,34 @@ def test_one_viewer_leaves_connections_to_the_others() -> None:
 
 @pytest.mark.parametrize("bad", [{"body": 0}, {"idle": -1.0}, {"writes": True}, {"sessions": "3"}])
 def test_limits_are_numbers_above_zero(bad: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
+    ((name, value),) = bad.items()
+
+    with pytest.raises(UsageError, match="a number above 0") as raised:
         WebLimits(**bad)
+
+    assert raised.value.argument == name
+    assert repr(value) in str(raised.value)
+
+
+def test_limits_are_those_of_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs/web.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ([\d,]+)", page, re.MULTILINE)
+
+    told = {name: int(number.replace(",", "")) for name, number in rows}
+
+    assert told == {each.name: getattr(WebLimits(), each.name) for each in fields(WebLimits)}
+
+
+def test_who_has_not_written_for_longest_is_forgotten_first() -> None:
+    writes = Writes(1, clock=lambda: 0.0)
+    for number in range(limits.MOST_WRITERS):
+        writes.count(f"viewer {number}")
+    with pytest.raises(Refusal, match="1 writes a minute"):
+        writes.count("viewer 0")
+
+    writes.count("one more")
+
+    # The refused one was the last to write; the next one is forgotten.
+    with pytest.raises(Refusal):
+        writes.count("viewer 0")
+    writes.count("viewer 1")

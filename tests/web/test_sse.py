@@ -7,9 +7,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.requests import HTTPConnection
 
 from steersman.testing.script import say
-from steersman.web import Bridge
+from steersman.web import Bridge, Viewer
 from steersman.web.sse import raw_event_of
 from tests.web.staging import scripted_agent, serving
 
@@ -98,7 +99,66 @@ async def test_a_stream_ends_with_the_server(tmp_path: Path) -> None:
 def test_what_the_cli_did_not_say_is_no_raw_event() -> None:
     assert raw_event_of(b'{"session":"s","seq":1,"kind":"sent","frame":{"a":1}}') is None
     assert raw_event_of(b'{"session":"s","seq":1,"kind":"phase"}') is None
+    encoded = b'{"session":"s","seq":1,"kind":"message","base64":"/w=="}'
+    assert raw_event_of(encoded) is None
     text = b'{"session":"s","seq":1,"kind":"message","text":"two\\nlines"}'
     assert raw_event_of(text) == b"data: two\ndata: lines"
     lone = b'{"session":"s","seq":1,"kind":"message","text":"\\ud83d"}'
     assert raw_event_of(lone) == b"data: \xed\xa0\xbd"
+
+
+async def test_a_stream_is_not_buffered_and_ends_with_the_login_of_its_viewer(
+    tmp_path: Path,
+) -> None:
+    async def who(connection: HTTPConnection) -> Viewer:
+        return Viewer(connection.headers["x-user"])
+
+    bridge = Bridge(scripted_agent(), journals=tmp_path, authenticate=who)
+    async with serving(bridge, token="") as served, served.http() as http:
+        http.headers.update({"Origin": served.url, "x-user": "ann"})
+        session = (await http.post("/sessions", json={})).json()["session"]["id"]
+        path = f"/sessions/{session}/events"
+        async with (
+            http.stream("GET", path) as hers,
+            http.stream("GET", path, headers={"x-user": "bob"}) as his,
+        ):
+            theirs, lines = his.aiter_lines(), hers.aiter_lines()
+            begun = [await anext(lines), await anext(theirs)]
+            bridge.disconnect("carl")
+            bridge.disconnect("bob")
+            assert [line async for line in theirs] == [""]
+            await http.post(f"/sessions/{session}/send", json={"text": "hi"})
+            while not (await anext(lines)).startswith("id: 1@"):
+                pass
+
+    assert begun == [": follows"] * 2
+    assert hers.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert hers.headers["x-accel-buffering"] == "no"
+    assert hers.headers["cache-control"] == "no-store"
+
+
+async def test_a_stream_begins_behind_the_number_and_the_time_that_it_is_given(
+    tmp_path: Path,
+) -> None:
+    bridge = Bridge(scripted_agent(say("hello")), journals=tmp_path)
+    async with serving(bridge) as served, served.http() as http:
+        session = (await http.post("/sessions", json={"text": "hi"})).json()["session"]["id"]
+        path = f"/sessions/{session}/events"
+        whole = events(http, path)
+        seen = [await anext(whole) for _ in range(4)]
+        await whole.aclose()
+        at = json.loads(seen[1][1])["at"]
+        found: list[tuple[int, str]] = []
+        for query, headers in (
+            ("?after=2", {}),
+            (f"?after=2@{at}", {}),
+            ("?after=9", {"Last-Event-ID": f"2@{at}"}),
+        ):
+            stream = events(http, path + query, **headers)
+            found.append(await anext(stream))
+            await stream.aclose()
+        other = await http.get(f"{path}?after=2@1.5")
+
+    assert found == [seen[2]] * 3
+    assert other.json()["error"]["code"] == "after_replaced"
+    assert other.json()["error"]["last"] >= 4

@@ -36,6 +36,8 @@ export interface Memory {
   uncharged: number;
   /** The CLI's own total in the last result. */
   total: number;
+  /** Whether a CLI has begun that has not used the model yet. */
+  hasBegun: boolean;
   /** Request ids of running MCP calls, by server and number. */
   numbers: Map<string, string>;
   /** The subjects of `TaskCreate` calls without a result. */
@@ -51,6 +53,7 @@ export function newMemory(): Memory {
     result: null,
     uncharged: 0,
     total: 0,
+    hasBegun: false,
     numbers: new Map(),
     created: new Map(),
   };

@@ -77,6 +77,17 @@ export function readResult(draft: Draft, record: Rec): void {
   }
 }
 
+/** Reads a control line: a CLI that resumes a conversation is asked for its totals before it uses the model. */
+export function readTotals(draft: Draft, frame: JsonObject): void {
+  const { memory } = draft;
+  if (!memory.hasBegun || frame["type"] !== "control_response") return;
+  const total = object(object(object(frame["response"])["response"])["session"])["total_cost_usd"];
+  if (typeof total === "number") {
+    memory.total = total;
+    memory.hasBegun = false;
+  }
+}
+
 function addedBy(frame: JsonObject, total: number, before: number): number {
   if (SINCE in frame) {
     const models = Object.values(object(frame[SINCE]));

@@ -53,7 +53,7 @@ function Queue({ session, summary }: { session: string; summary: Summary | undef
       <ul>
         {queued.map((each) => (
           <li key={each.turn}>
-            <span class="badge">{each.when}</span>
+            <span class="badge">{each.isBehindAsk ? "waits behind an ask" : each.when}</span>
             <PromptText text={each.text} most={300} />
             <button
               type="button"

@@ -1,8 +1,8 @@
 // The inbox: the open asks of all sessions, with keys.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { askKey } from "../protocol";
-import { openAsks, tell } from "../store";
+import { isAnsweredHere, openAsks, tell } from "../store";
 import { plural } from "../words";
 import { AskCard } from "./asks";
 
@@ -10,15 +10,26 @@ export function Inbox() {
   const open = openAsks.value;
   const [selected, select] = useState("");
   const keys = open.map(askKey);
-  const at = Math.max(0, keys.indexOf(selected));
-  const current = keys[at] ?? "";
+  const at = keys.indexOf(selected);
+  const place = useRef(0);
+  if (at >= 0) place.current = at;
+  // The selection moves by itself at the beginning, and on from an ask that was answered here. What goes
+  // for another reason leaves none selected: a key at that moment is meant for what has gone.
+  const moves = at < 0 && (selected === "" || isAnsweredHere(selected));
+  const current = moves ? (keys[Math.min(place.current, keys.length - 1)] ?? "") : selected;
+
+  useLayoutEffect(() => {
+    if (moves && current) select(current);
+  }, [current]);
 
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
       const step = event.key === "j" ? 1 : event.key === "k" ? -1 : 0;
-      if (step) select(keys[Math.min(keys.length - 1, Math.max(0, at + step))] ?? "");
-      else press(event.key);
+      const from = at < 0 && step > 0 ? place.current - 1 : place.current;
+      if (step) select(keys[Math.min(keys.length - 1, Math.max(0, from + step))] ?? selected);
+      // A key that is held down is one answer.
+      else if (!event.repeat) press(event.key);
       if (step || event.key in BUTTONS) event.preventDefault();
     };
     document.addEventListener("keydown", onKeyDown);

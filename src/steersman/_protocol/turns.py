@@ -124,7 +124,8 @@ class TurnTracker:
         """Handle a replayed prompt: on older CLIs the only sign that it has started."""
         self.is_nameless = False
         uuid = self._aliases.get(uuid, uuid)
-        if uuid not in self._open:
+        if uuid not in self._open or self._has_lifecycle:
+            # A CLI that reports more also replays the prompts that it drops.
             return []
         self._replayed.append(uuid)
         return self._start(uuid)

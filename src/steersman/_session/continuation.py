@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steersman import _json
+from steersman._json import Json
 from steersman.ports import JsonObject, StoredAsk
 
-__all__ = ["CONTINUE", "continuation"]
+__all__ = ["BEHIND", "CONTINUE", "again", "continuation"]
 
 CONTINUE = "Continue from where you left off."
 """The prompt that the CLI itself gives to the model when it continues an interrupted turn."""
@@ -17,6 +18,8 @@ HEAD = (
     " below has run, whatever their results say:"
 )
 
+BEHIND = "Other prompts came in between. The one to continue with is this:"
+
 LONGEST = 300
 """Characters of an input that are shown; the model has the whole call in its conversation."""
 
@@ -25,6 +28,15 @@ def continuation(asks: Sequence[StoredAsk]) -> str:
     """Return the prompt that continues a turn with these asks."""
     lines = [_line(each) for each in asks]
     return "\n".join([CONTINUE, "", HEAD, *lines]) if lines else CONTINUE
+
+
+def again(prompt: Json, words: str) -> list[Json]:
+    """Return what continues the turn of `prompt` if others stand behind it.
+
+    The model would take `words` alone for the last turn of the conversation.
+    """
+    blocks = prompt if _json.is_array(prompt) else [{"type": "text", "text": prompt}]
+    return [{"type": "text", "text": f"{words}\n\n{BEHIND}"}, *blocks]
 
 
 def _line(ask: StoredAsk) -> str:

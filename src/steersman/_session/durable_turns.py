@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from steersman._background import BackgroundTasks
 from steersman._json import Json
 from steersman._session.durable import SessionWork
 from steersman.errors import LeaseLost, StoreError
@@ -19,8 +20,8 @@ from steersman.ports import StoredAsk, StoredTurn
 
 __all__ = ["DurableTurns"]
 
-FIRST_RETRY, LAST_RETRY = 0.1, 1.0
-"""Seconds until a write that failed is made again."""
+LONGEST_PAUSE = 1.0
+"""Seconds at most until a write that failed is made again."""
 CLOSING = 2.0
 """Seconds that the last writes may take when the session ends."""
 
@@ -39,12 +40,17 @@ class DurableTurns:
     """Writes the rows of one session. Without a store it does nothing."""
 
     def __init__(
-        self, work: SessionWork | None, session_id: Callable[[], str | None], report: Report
+        self,
+        work: SessionWork | None,
+        session_id: Callable[[], str | None],
+        report: Report,
+        background: BackgroundTasks,
     ) -> None:
         self.work = work
         """The rows of the session; None if its inbox is in no store that keeps them."""
         self._session_id = session_id
         self._report = report
+        self._background = background
         self._begun: dict[str, str] = {}
         """The conversation of each turn that has a row and has not settled."""
         self.endings: deque[_Ending] = deque()
@@ -120,25 +126,26 @@ class DurableTurns:
             self._failed(StoreError("the store has not confirmed how the last turns ended"))
 
     def _write(self) -> None:
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.Task(self._write_all())
+        self._writing = self._background.keep(
+            "the ends of turns of the conversation",
+            self._write_all,
+            meanwhile="the store has these turns as unsettled",
+            longest=LONGEST_PAUSE,
+        )
 
     async def _write_all(self) -> None:
         assert self.work is not None
-        retry = FIRST_RETRY
         while self.endings:
             each = self.endings[0]
             try:
                 await self.work.work.settle(
                     each.session, self.work.token, each.uuid, each.state, each.outcome
                 )
-            except StoreError as error:
-                self._failed(error)
-                await asyncio.sleep(retry)
-                retry = min(2 * retry, LAST_RETRY)
-                continue
             except LeaseLost as error:
                 self._failed(error)
+            except Exception as error:
+                self._failed(error)
+                raise
             self.endings.popleft()
 
     def _failed(self, error: BaseException) -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from steersman._background import BackgroundTasks
 from steersman._session.durable import SessionWork
 from steersman._session.lease_owner import token_if_ended
 from steersman.errors import ChannelClosed, LeaseLost, SessionInUse, StoreError
@@ -22,8 +23,8 @@ __all__ = ["Leases"]
 
 POLL = 0.1
 """Seconds between two attempts to take a lease."""
-RETRY = 0.5
-"""Seconds between two attempts to renew a lease while the store fails."""
+RETRY = 1.0
+"""Seconds at most between two attempts to renew a lease while the store fails."""
 RENEWALS = 3
 """How often a lease is renewed in the time that it lasts."""
 RESERVE = 0.1
@@ -40,6 +41,7 @@ class Leases:
         work: SessionWork,
         lost: Callable[[LeaseLost], None],
         own: Callable[[str, Callable[[], bool] | None, str], None],
+        background: BackgroundTasks,
         *,
         clock: Callable[[], float] | None = None,
     ) -> None:
@@ -47,13 +49,18 @@ class Leases:
         self._work = work
         self._lost = lost
         self._own = own
+        self._background = background
         self._clock = clock or _boot_time
         self._until: dict[str, float] = {}
         """When each lease ends, by this process's clock."""
         self._tried: dict[str, None] = {}
         self._renewing: asyncio.Task[None] | None = None
+        self._end: asyncio.TimerHandle | None = None
+        """The look at the time at which the CLI must have ended."""
         self._error: LeaseLost | None = None
         self._lock = asyncio.Lock()
+        self._has_ended = False
+        """Whether the session has ended: nothing would renew or release another lease."""
         self.on_renewed: Callable[[], None] = _nothing
         """Called when the leases last longer than before."""
 
@@ -77,7 +84,7 @@ class Leases:
     ) -> None:
         """Take the lease, if the conversation is known and not ours already.
 
-        Raises `SessionInUse` after `wait` seconds.
+        Raises `SessionInUse` after `wait` seconds, and `ChannelClosed` once they were released.
         """
         if session_id is None or session_id in self._until:
             return
@@ -88,6 +95,7 @@ class Leases:
     async def _take(self, session_id: str, is_ending: Callable[[], bool], wait: float) -> None:
         work, loop = self._work, asyncio.get_running_loop()
         began = loop.time()
+        self._check_open()
         self._tried[session_id] = None
         while True:
             asked = self._clock()
@@ -109,13 +117,28 @@ class Leases:
             await asyncio.sleep(POLL)
             if is_ending():
                 raise ChannelClosed("this session was closed while it was starting")
+        if self._has_ended:
+            # The lease may have been stored after the release.
+            self._tried[session_id] = None
+            await self.release()
+        self._check_open()
         if not self._until:
             work.before = before
         self._until[session_id] = asked + work.seconds
         self._own(session_id, lambda: self.left > 0, work.token)
         self.on_renewed()
+        self._watch_end()
         if self._renewing is None:
-            self._renewing = asyncio.Task(self._renew_all())
+            self._renewing = self._background.keep(
+                "the lease of the conversation",
+                self._renew_all,
+                meanwhile="it is not renewed, and its end will end the CLI",
+                longest=RETRY,
+            )
+
+    def _check_open(self) -> None:
+        if self._has_ended:
+            raise ChannelClosed("this session has ended", hint="open the conversation again")
 
     async def _release_dead(self, session_id: str, error: SessionInUse) -> bool:
         """Release the lease of a process of this machine that has ended; returns whether it has."""
@@ -125,29 +148,32 @@ class Leases:
         await self._work.work.release(session_id, token)
         return True
 
+    def _watch_end(self) -> None:
+        """End the CLI when the leases end, whatever has become of their renewal."""
+        if self._end is not None:
+            self._end.cancel()
+        if self._error is None and self.check():
+            self._end = asyncio.get_running_loop().call_later(self.left, self._watch_end)
+
     async def _renew_all(self) -> None:
-        """Renew the leases as long as that is possible; then end the CLI."""
+        """Renew the leases until one is lost. Raises `StoreError` or `TimeoutError`."""
         work = self._work
-        pause = work.seconds / RENEWALS
         while self._error is None:
-            await asyncio.sleep(min(pause, max(self.left, 0.0)))
-            if not self.check():
-                return
-            pause = work.seconds / RENEWALS
+            due = min(self._until.values()) - work.seconds * (1 - 1 / RENEWALS)
+            await asyncio.sleep(max(due - self._clock(), 0.0))
             for session_id in list(self._until):
+                if not self.check():
+                    return
                 asked = self._clock()
-                try:
-                    async with asyncio.timeout(max(self.left, 0.0)):
-                        is_ours = await work.work.renew(session_id, work.token, work.seconds)
-                except (StoreError, TimeoutError):
-                    pause = min(RETRY, pause)
-                    continue
+                async with asyncio.timeout(self.left):
+                    is_ours = await work.work.renew(session_id, work.token, work.seconds)
                 if not is_ours:
                     self._fail("another process has it")
                     return
                 if session_id in self._until:
                     self._until[session_id] = asked + work.seconds
             self.on_renewed()
+            self._watch_end()
 
     def _fail(self, reason: str) -> None:
         if self._error is None:
@@ -156,10 +182,13 @@ class Leases:
             self._lost(self._error)
 
     async def release(self) -> None:
-        """Give the leases up; the CLI has exited. May be called again."""
+        """Give the leases up for good; the CLI has exited. May be called again."""
+        self._has_ended = True
         if self._renewing is not None:
             self._renewing.cancel()
             self._renewing = None
+        if self._end is not None:
+            self._end.cancel()
         tried, self._tried = self._tried, {}
         self._until.clear()
         with suppress(StoreError, TimeoutError):

@@ -27,7 +27,7 @@ from steersman._session.recovery import Handover, plan_handover
 from steersman._session.requests.hooks import run_session_end
 from steersman._session.requests.tasks import RequestTasks
 from steersman._session.setup import Resumption
-from steersman._session.startup import REAPING, start
+from steersman._session.startup import REAPING, begin_totals, start
 from steersman.control.session import Interrupt
 from steersman.errors import (
     ChannelClosed,
@@ -229,7 +229,13 @@ class Lifecycle:
             parts.mirror.resumes()
         if handover is not None:
             parts.prompts.expect(link, handover)
-        handshake = await start(link, plan, parts.setup, self._own)
+
+        async def initialized(link: CliLink, handshake: Handshake) -> None:
+            await self._own(link)
+            if not is_fresh:
+                await begin_totals(link, handshake, parts.prompts.totals.costs, parts.options)
+
+        handshake = await start(link, plan, parts.setup, initialized)
         self._started_with(handshake)
         parts.limits.launched(is_fresh=is_fresh)
         parts.prompts.reports_lifecycle = parts.slot.is_modern

@@ -17,6 +17,7 @@ from typing import Protocol, cast
 from msgspec import Raw
 
 from steersman import _json
+from steersman._background import BackgroundTasks
 from steersman._session.mirror_queue import MOST_BYTES, MOST_ENTRIES, MirrorKeys, MirrorQueue
 from steersman.ports import SessionStore
 from steersman.transcripts.identity import AGENT_METADATA, Identity, identity, unannounced
@@ -81,6 +82,7 @@ class Mirror:
         files: ComparesFiles | None,
         is_quiet: Callable[[], bool],
         report: Callable[[str, SessionKey | None], None],
+        background: BackgroundTasks,
     ) -> None:
         self.keys = MirrorKeys()
         self._store = store
@@ -88,6 +90,7 @@ class Mirror:
         self._files = files
         self._is_quiet = is_quiet
         self._report = report
+        self._background = background
         self._queue = MirrorQueue()
         self._behind: set[str] = set()
         """Files that the store may lack entries of; these are compared, not mirrored."""
@@ -141,8 +144,16 @@ class Mirror:
     def flush(self) -> None:
         """Append what there is, soon: a turn has ended."""
         self._wanted.set()
-        if self._task is None and not self._is_closing:
-            self._task = asyncio.Task(self._run())
+        if not self._is_closing:
+            self._begin()
+
+    def _begin(self) -> asyncio.Task[None]:
+        self._task = self._background.keep(
+            "the mirror of the conversation",
+            self._run,
+            meanwhile="the session store does not get what the CLI writes",
+        )
+        return self._task
 
     def resumes(self) -> None:
         """Compare the file once the CLI reports something.
@@ -187,17 +198,13 @@ class Mirror:
         """Append what is left, for `CLOSING` seconds; returns whether the store has everything."""
         self._is_closing = True
         self._wanted.set()
-        if self._task is None or self._task.done():
-            # An event loop that shuts down has cancelled it.
-            self._task = asyncio.Task(self._run())
+        # An event loop that shuts down may have cancelled it.
+        task = self._begin()
         try:
-            await asyncio.wait([self._task], timeout=CLOSING)
+            await asyncio.wait([task], timeout=CLOSING)
         finally:
-            is_done = self._task.done() and not self._task.cancelled()
-            self._task.cancel()
-        if is_done and (error := self._task.exception()) is not None:
-            log.error("mirroring to a session store failed", exc_info=error)
-            is_done = False
+            is_done = task.done() and not task.cancelled()
+            task.cancel()
         if not is_done:
             self._report(
                 f"the store did not take everything within {CLOSING:g} s after the end of the"
@@ -239,9 +246,10 @@ class Mirror:
             try:
                 for path, raws in batch.items():
                     await self._append(path, raws)
-            except asyncio.CancelledError:
+            except BaseException:
                 for path in batch:
                     self._mark(path)
+                self._wanted.set()
                 raise
 
     async def _append(self, path: str, raws: Sequence[Raw]) -> None:

@@ -338,10 +338,14 @@ class Parking:
             await asyncio.sleep(POLL)
 
     def _last_ended(self) -> list[str]:
-        """Return the call of the main agent that ended last, of each turn that is left."""
+        """Return the call of the main agent that ended last, of each turn that is left.
+
+        Also of one that the CLI continued without a prompt of this session.
+        """
         prompts = self._parts.prompts
-        turns = (prompts.totals.calls_of(each.uuid) for each in prompts.unsettled)
-        ended = ([each for each in calls if _is_own_end(each)] for calls in turns)
+        turns = [prompts.totals.calls_of(each.uuid) for each in prompts.unsettled]
+        unowned = [each for each in prompts.totals.calls.all if each.tool_use_id in prompts.unowned]
+        ended = ([each for each in calls if _is_own_end(each)] for calls in (*turns, unowned))
         return [max(calls, key=_ended_at).tool_use_id for calls in ended if calls]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from steersman import _json
+from steersman._background import BackgroundTasks
 from steersman._launch.plan import hook_id
 from steersman._session.cli import CliSlot
 from steersman._session.durable import SessionWork, work_of
@@ -72,6 +73,8 @@ class Parts:
     """Copies the conversation to the session store, if there is one."""
     turns: DurableTurns
     """Writes the rows of turns, if there are any."""
+    background: BackgroundTasks
+    """Runs what is done for the stores of the session, if there are any."""
     caller_for: Callable[[str], Caller]
     """Makes the `Caller` for an in-process MCP server, by its key."""
 
@@ -84,9 +87,6 @@ class Parts:
         return SessionEnded.of(self.snapshot(), self.prompts.last_result)
 
 
-_DEFAULT_RESTARTS = Revival()
-
-
 def build(setup: SessionSetup, session: Any) -> Parts:
     """Build the parts of one session; `session` is what in-process tools get to see."""
     options = setup.options
@@ -94,10 +94,10 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     slot = CliSlot(setup.plan.session_id, options.request_timeout, setup.plan.path)
     listeners = EventListeners()
     report = _fault_reporter(journal)
-    turns = DurableTurns(work_of(options, setup.key), lambda: slot.session_id, report)
-    prompts = PromptQueue(
-        journal, options.request_timeout, _transcript_reader(setup, slot), turns.settled
-    )
+    background = BackgroundTasks(log)
+    turns = DurableTurns(work_of(options, setup.key), lambda: slot.session_id, report, background)
+    transcript = _transcript_reader(setup, slot)
+    prompts = PromptQueue(journal, options.request_timeout, transcript, turns.settled)
     status = Status(
         journal, prompts, slot, listeners, lambda status: _snapshot(status, slot, prompts)
     )
@@ -120,7 +120,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     gate = Gate()
     runner = _hook_runner(setup, slot, prompts, report, lambda: servers.keys)
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
-    setup, leases = _with_leases(setup, turns.work, slot)
+    setup, leases = _with_leases(setup, turns.work, slot, background)
     parts = Parts(
         setup=setup,
         options=options,
@@ -133,20 +133,23 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         mcp_status=McpStatusLog(journal),
         watchdog=_watchdog(options, slot, prompts, journal),
         limits=UsageLimiter(options.limits, options.budget, slot, prompts, journal),
-        responder=Responder(permissions, runner, servers, gate, setup.holding),
+        responder=Responder(permissions, runner, servers, gate, setup.holding, setup.policy_hook),
         decisions=decisions,
-        budget=RestartBudget(
-            options.revive if isinstance(options.revive, Revival) else _DEFAULT_RESTARTS
-        ),
+        budget=_restart_budget(options.revive),
         ownership=Ownership(setup.claim, options.wait, leases),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
-        mirror=_mirror(setup, status, slot, journal, listeners),
+        mirror=_mirror(setup, status, slot, journal, listeners, background),
         turns=turns,
+        background=background,
         caller_for=caller_for,
     )
     if setup.holding is not None:
         _connect(setup.holding, parts, report)
     return parts
+
+
+def _restart_budget(revive: Revival | bool) -> RestartBudget:  # noqa: FBT001 - the value given
+    return RestartBudget(revive if isinstance(revive, Revival) else Revival())
 
 
 def _watchdog(
@@ -157,7 +160,7 @@ def _watchdog(
 
 
 def _with_leases(
-    setup: SessionSetup, work: SessionWork | None, slot: CliSlot
+    setup: SessionSetup, work: SessionWork | None, slot: CliSlot, background: BackgroundTasks
 ) -> tuple[SessionSetup, Leases | None]:
     """Return the setup with a transport that needs leases, and these; without a store, neither."""
     if work is None:
@@ -168,7 +171,7 @@ def _with_leases(
 
     inbox = setup.options.inbox
     own = inbox.own if isinstance(inbox, AwaitsAnswers) else _own_nothing
-    leases = Leases(work, slot.fail, own)
+    leases = Leases(work, slot.fail, own, background)
     return replace(setup, transport=LeasedTransport(setup.transport, leases)), leases
 
 
@@ -208,6 +211,7 @@ def _mirror(
     slot: CliSlot,
     journal: JournalWriter,
     listeners: EventListeners,
+    background: BackgroundTasks,
 ) -> MirrorPart:
     store = setup.options.session_store
     if store is None:
@@ -235,6 +239,7 @@ def _mirror(
         files=setup.files,
         is_quiet=lambda: status.is_quiet,
         report=report,
+        background=background,
     )
 
 
@@ -267,10 +272,11 @@ def _connect(
         clock=journal.clock,
         redact=slot.redact,
         report=report,
+        is_repeatable=parts.responder.is_repeatable,
         shown=show,
     )
     forwarder.was_shown = holding.requested
-    holding.connect(held, may_hold, count)
+    holding.connect(held, may_hold, count, parts.prompts.called)
 
 
 def _fault_reporter(journal: JournalWriter) -> Callable[[str, BaseException | str], None]:

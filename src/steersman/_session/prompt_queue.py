@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from steersman import _json
 from steersman._json import JsonDict
 from steersman._protocol.events import TurnSettled
-from steersman._session.continuation import CONTINUE
+from steersman._session.continuation import CONTINUE, again
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
 from steersman._session.recovery import Handover
@@ -21,6 +22,7 @@ from steersman.control.session import Interrupt
 from steersman.errors import (
     ApiFailed,
     CliExited,
+    LeaseLost,
     NotLoggedIn,
     Stalled,
     SteersmanError,
@@ -45,6 +47,7 @@ from steersman.transcripts import (
     is_unfinished,
     was_folded,
 )
+from steersman.transcripts.lookup import was_followed
 
 __all__ = ["PromptQueue", "continuations"]
 
@@ -86,6 +89,8 @@ class PromptQueue:
         """The result of the turn that settled last."""
         self._was_stopped = False
         """Whether the last turn was ended before its end."""
+        self.unowned: set[str] = set()
+        """The calls of a turn that the CLI continues although its prompt was not sent here."""
         self._queue: deque[SentPrompt] = deque()
         self._sent: dict[str, SentPrompt] = {}
 
@@ -101,8 +106,11 @@ class PromptQueue:
 
     @property
     def current_uuid(self) -> str | None:
-        """The uuid of the oldest prompt that was sent and has not settled, or None."""
-        return next(iter(self._sent), None)
+        """The uuid of the oldest prompt that the CLI works on, or None.
+
+        None also while it continues the turn of an earlier session, before it reads a prompt.
+        """
+        return next((uuid for uuid, each in self._sent.items() if each.has_begun), None)
 
     @property
     def unsettled(self) -> list[SentPrompt]:
@@ -113,6 +121,11 @@ class PromptQueue:
     def queued(self) -> list[str]:
         """The uuids of prompts that were not sent yet."""
         return [prompt.uuid for prompt in self._queue]
+
+    @property
+    def not_begun(self) -> list[str]:
+        """The uuids of prompts, sent or not, that the CLI has not begun to process."""
+        return [each.uuid for each in (*self.unsettled, *self._queue) if not each.has_begun]
 
     def find(self, uuid: str) -> SentPrompt | None:
         """Return the queued or sent prompt of that uuid, unless it has settled."""
@@ -183,10 +196,34 @@ class PromptQueue:
         `calls` are those of an earlier CLI that it asks about: no message of this one begins them.
         """
         assert self._link is not None
+        self._take_up((prompt.uuid,), calls)
         self._open(prompt)
-        self.totals.resume(prompt.uuid, calls, self._journal.clock())
         self._link.connection.adopt(prompt.uuid)
         prompt.started()
+
+    def called(self, call: CanUseTool) -> None:
+        """Count a call of the main agent as running, if no message of this CLI has begun it.
+
+        A CLI that was restarted asks about a call that was deferred once more, without a message.
+        So does one that continues a turn of which this session has no prompt.
+        """
+        uuid = self.current_uuid
+        if uuid is None:
+            self.unowned.add(call.tool_use_id)
+        if not self.totals.calls.knows(call.tool_use_id):
+            self._take_up(() if uuid is None else (uuid,), [call])
+
+    def _take_up(self, turns: tuple[str, ...], calls: Iterable[CanUseTool]) -> None:
+        assert self._link is not None
+        given = [
+            {"tool_use_id": each.tool_use_id, "tool_name": each.tool_name, "input": each.input}
+            for each in calls
+        ]
+        details = _json.loads(self._link.redactor.line(_json.dumps({"calls": given})))
+        now = self._journal.clock()
+        entry = self._journal.append(now, Kind.TAKEN_UP, turns=turns, details=details)
+        self._journal.wake()
+        self.totals.take_up(entry)
 
     def withdraw(self, uuid: str) -> bool:
         """Cancel a prompt that was not sent yet; returns whether it was one."""
@@ -347,12 +384,16 @@ class PromptQueue:
         may_continue = prompt.expects_answer and prompt.may_be_processed
         if not may_continue or settled.was_cancelled or prompt.was_continued:
             return False
-        if prompt.cause is not None or not self._can_write:
+        if prompt.cause is not None:
             return False
-        assert self._link is not None
         lines = self._transcript()
-        if not is_unfinished(lines, *_uuids_of(prompt, lines)):
+        uuids = _uuids_of(prompt, lines)
+        if not is_unfinished(lines, *uuids):
             return False
+        if self._link is None or not self._link.is_open:
+            # The next CLI continues it, or the end of the session decides.
+            self._sent[prompt.uuid] = prompt
+            return True
         prompt.was_continued = True
         alias = next(each for each in continuations(prompt.uuid) if not has_prompt(lines, each))
         prompt.aliases.append(alias)
@@ -360,7 +401,8 @@ class PromptQueue:
         self._link.connection.continue_as(prompt.uuid, alias)
         # Used once: later, the calls may have run.
         words, prompt.continuation = prompt.continuation or CONTINUE, ""
-        line = self._link.connection.prompt(alias, words, **prompt.fields)
+        content = again(prompt.content, words) if was_followed(lines, *uuids) else words
+        line = self._link.connection.prompt(alias, content, **prompt.fields)
         self._link.write(line, (prompt.uuid,))
         return True
 
@@ -442,11 +484,7 @@ class PromptQueue:
         has_result: bool,
     ) -> TurnResult:
         text = self._streamed(prompt) if prompt.is_broken or not has_result else None
-        found = ""
-        may_be_stored = outcome == "completed" or prompt.may_be_processed
-        if text == "" and may_be_stored and prompt.expects_answer:
-            lines = self._transcript()
-            text = found = answer_to(lines, *_uuids_of(prompt, lines))
+        found = self._stored_text(prompt, outcome) if text == "" else ""
         self._was_stopped = outcome == "interrupted"
         if not has_result and (self._link is None or self._link.is_closing):
             self._count_unreported()
@@ -458,34 +496,25 @@ class PromptQueue:
             outcome,
             has_result=has_result,
             cause=cause,
-            text=text,
+            text=found or text,
             waits_for=prompt.waits_for if outcome == "parked" else (),
         )
-        reported = result.cause
-        details: JsonDict = {
-            "outcome": outcome,
-            "has_result": has_result,
-            "cause": "" if reported is None else reported.code,
-            "reason": "" if reported is None else reported.what,
-        }
-        if found:
-            details["text"] = found
-        if result.model_usage:
-            details["cost_usd"] = result.cost_usd
-            details["model_usage"] = {
-                model: {name: each for name, each in msgspec.to_builtins(usage).items() if each}
-                for model, usage in result.model_usage.items()
-            }
-        if result.unreported:
-            details["unreported"] = result.unreported.to_details()
-        if result.waits_for:
-            details["waits_for"] = list(result.waits_for)
+        details = _settled_details(result, found, has_result=has_result)
         self._journal.append(at, Kind.SETTLED, turns=(prompt.uuid,), details=details)
         self._journal.wake()
-        self._on_settled(prompt.uuid, outcome)
+        # Without the lease nothing is decided: the next owner continues the turn.
+        self._on_settled(prompt.uuid, "parked" if isinstance(cause, LeaseLost) else outcome)
         prompt.settle(result, delivery)
         self.last_result = result
         return result
+
+    def _stored_text(self, prompt: SentPrompt, outcome: Outcome) -> str:
+        """Return the answer in the CLI's own file to a prompt of which nothing was streamed."""
+        may_be_stored = outcome == "completed" or prompt.may_be_processed
+        if not (may_be_stored and prompt.expects_answer):
+            return ""
+        lines = self._transcript()
+        return answer_to(lines, *_uuids_of(prompt, lines))
 
     def _count_unreported(self) -> None:
         """Count the tokens of messages that the CLI has sent since its last result."""
@@ -526,6 +555,30 @@ def continuations(uuid: str) -> Iterator[str]:
     """Yield the uuids under which the prompt is continued: the same ones in every process."""
     for number in itertools.count(1):
         yield uuid_of(uuid, f"continuation {number}")
+
+
+def _settled_details(result: TurnResult, found: str, *, has_result: bool) -> JsonDict:
+    """Return the details of a `settled` entry. `found` is what was read in the CLI's own file."""
+    reported = result.cause
+    details: JsonDict = {
+        "outcome": result.outcome,
+        "has_result": has_result,
+        "cause": "" if reported is None else reported.code,
+        "reason": "" if reported is None else reported.what,
+    }
+    if found:
+        details["text"] = found
+    if result.model_usage:
+        details["cost_usd"] = result.cost_usd
+        details["model_usage"] = {
+            model: {name: each for name, each in msgspec.to_builtins(usage).items() if each}
+            for model, usage in result.model_usage.items()
+        }
+    if result.unreported:
+        details["unreported"] = result.unreported.to_details()
+    if result.waits_for:
+        details["waits_for"] = list(result.waits_for)
+    return details
 
 
 def _uuids_of(prompt: SentPrompt, lines: Sequence[bytes]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from steersman import _json
-from steersman._tool_names import FORMER_NAMES
+from steersman._tool_names import LISTED_AS, RENAMED
 from steersman.messages.system import Init
 from steersman.options import Options
 
@@ -41,7 +41,7 @@ def differences(
     found = list[Difference]()
     tools = _available(options)
     if tools is not None:
-        known = {*tools, *(FORMER_NAMES.get(each, each) for each in tools), *ADDED}
+        known = {*tools, *(LISTED_AS.get(each, each) for each in tools), *ADDED}
         offered = (each for each in init.tools if not each.startswith("mcp__"))
         found += _beyond("tools", tools, known, offered)
     if options.strict_mcp_config and not are_set and _json.is_mapping(options.mcp_servers):
@@ -59,9 +59,7 @@ def forbidden_tools(tools: Iterable[str], options: Options) -> list[str]:
     policy = options.policy
     rules = (*options.disallowed_tools, *(() if policy is None else policy.forbid))
     names = {rule for rule in rules if "(" not in rule}
-    if "Agent" in names:
-        # The name of this tool in the CLI's list.
-        names.add("Task")
+    names |= {listed for name, listed in RENAMED.items() if name in names}
     return [tool for tool in tools if tool in names]
 
 

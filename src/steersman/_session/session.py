@@ -285,6 +285,14 @@ class Session:
         """How often the CLI was restarted."""
         return self._lifecycle.restarts
 
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """The background tasks that fail now, with their errors; they are started again.
+
+        These write to stores: the lease, the ends of turns, the mirror.
+        """
+        return self._parts.background.faults
+
     def snapshot(self) -> SessionSnapshot:
         """Return the current state as an immutable value."""
         return self._parts.snapshot()

@@ -28,7 +28,14 @@ def snapshot(
     state.started, state.completed = status.started, status.completed
     if tasks is not None:
         _add_open(state, tasks)
-    return snapshot_of(state, prompts.totals, session_id=session_id, queued=prompts.queued)
+    is_asking = status.state == "waiting_permission"
+    return snapshot_of(
+        state,
+        prompts.totals,
+        session_id=session_id,
+        queued=prompts.queued,
+        behind_ask=prompts.not_begun if is_asking else (),
+    )
 
 
 def _add_open(state: StateFollower, tasks: RequestTasks) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from steersman._session.handshake import Handshake
 from steersman._session.link import CliLink
 from steersman._session.setup import SessionSetup
 from steersman._struct import set_source
+from steersman.control.context import GetUsage
 from steersman.control.verbs import Answer
 from steersman.errors import (
     ChannelClosed,
@@ -27,6 +29,8 @@ from steersman.errors import (
     OptionRefused,
     ProtocolViolation,
     RequestError,
+    RequestRefused,
+    RequestTimeout,
     ResumeNotFound,
     SessionInUse,
     StartupError,
@@ -35,11 +39,14 @@ from steersman.errors import (
     SteersmanError,
 )
 from steersman.journal import Kind
+from steersman.journal.costs import CostTracker
 from steersman.messages.turns import Result
-from steersman.options import StartupLimits
+from steersman.options import Options, StartupLimits
 from steersman.ports import Transport
 
-__all__ = ["start", "startup_error"]
+__all__ = ["begin_totals", "start", "startup_error"]
+
+log = logging.getLogger("steersman.session")
 
 T = TypeVar("T")
 
@@ -50,6 +57,9 @@ REAPING = 10.0
 MODE_SINCE = numbers("2.1.260")
 """A release that reports its permission mode in the answer; older ones only in `system/init`."""
 
+COSTS_SINCE = numbers("2.1.309")
+"""The first release whose results have what they add to the totals of a conversation."""
+
 cli_versions = CliVersions()
 """Shared by all sessions: the version of a program does not depend on the session."""
 
@@ -58,7 +68,7 @@ async def start(
     link: CliLink,
     plan: LaunchPlan,
     setup: SessionSetup,
-    initialized: Callable[[CliLink], Awaitable[None]],
+    initialized: Callable[[CliLink, Handshake], Awaitable[None]],
 ) -> Handshake:
     """Run the CLI and initialize it, and call `initialized`.
 
@@ -70,7 +80,7 @@ async def start(
         answer = await _initialize(link, plan, limits)
         answer = await _with_version(link, plan, setup, answer)
         _compare(link, plan, answer)
-        await initialized(link)
+        await initialized(link, answer)
     except (OptionRefused, StartupExited):
         await _reap(link)
         # An option that it does not know is what an old CLI complains about.
@@ -80,6 +90,28 @@ async def start(
         await _reap(link)
         raise
     return answer
+
+
+async def begin_totals(
+    link: CliLink, handshake: Handshake, costs: CostTracker, options: Options
+) -> None:
+    """Learn with which totals a CLI resumes a conversation, before it gets a prompt.
+
+    Nothing is asked if its results have what they add, or if its release is not known.
+    """
+    release = numbers(handshake.claude_code_version)
+    if not release or release >= COSTS_SINCE:
+        return
+    try:
+        report = await link.call(GetUsage(skip_behaviors=True), options.request_timeout)
+    except (RequestRefused, RequestTimeout) as error:
+        log.warning(
+            "the CLI does not say what this conversation has cost so far, so the cost of the next"
+            " turn may be too large: %s",
+            error.reason,
+        )
+    else:
+        costs.begin(report.session.total_cost_usd, report.session.model_usage)
 
 
 async def _spawn(link: CliLink, transport: Transport, limit: float) -> None:

@@ -68,7 +68,8 @@ def _tools(options: Options) -> Iterator[tuple[str, str]]:
             yield from (("hooks", name) for name in names_in(hook.matcher))
     if options.policy is not None:
         yield from (("policy", each.rule.tool) for each in options.policy.rules)
-        lists = (*options.policy.forbid, *options.policy.auto_approve)
+        policy = options.policy
+        lists = (*policy.forbid, *policy.auto_approve, *policy.repeatable)
         yield from (("policy", rule.partition("(")[0]) for rule in lists)
 
 

@@ -39,7 +39,8 @@ JAVASCRIPT_GROUP = re.compile(r"\(\?<(?![=!])")
 OURS = frozenset({"SessionStart", "SessionEnd"})
 """Events that the session makes itself where the CLI does not."""
 
-ALWAYS_GIVEN = frozenset({"session_id", "transcript_path", "cwd", "hook_event_name"})
+ALWAYS_GIVEN = frozenset({"session_id", "transcript_path", "cwd"})
+"""Keys that an input has even if they are empty."""
 
 _made: dict[str, type[HookEvent]] = {}
 """Classes of events that this release does not know, by name."""

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
+import os
+import pkgutil
 import runpy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
+from typing import Any
 
 from steersman.compat._aliases import install
 
@@ -42,22 +45,22 @@ def main(words: Sequence[str]) -> int:
     if not named or (named[0].startswith("-") and not is_module):
         sys.stderr.write(USAGE)
         return MISUSE
-    if is_module:
-        if importlib.util.find_spec(named[0]) is None:
-            sys.stderr.write(f"{sys.executable}: No module named {named[0]}\n")
-            return FAILED
-        return _guarded(_module(named))
     try:
-        run = _program(named)
+        run = _module(named) if is_module else _program(named)
+    except ImportError as error:
+        sys.stderr.write(f"{sys.executable}: {error}\n")
+        return FAILED
     except OSError as error:
-        path = str(Path(named[0]).absolute())
-        sys.stderr.write(f"{sys.executable}: can't open file {path!r}: {error}\n")
+        path, why = str(Path(named[0]).absolute()), f"[Errno {error.errno}] {error.strerror}"
+        sys.stderr.write(f"{sys.executable}: can't open file {path!r}: {why}\n")
         return MISUSE
     return _guarded(run)
 
 
 def _module(named: list[str]) -> Callable[[], None]:
-    """Return what runs a module, which is found from the current directory on."""
+    """Return what runs a module, found from the current directory on. Raises `ImportError`."""
+    if importlib.util.find_spec(named[0]) is None:
+        raise ImportError(f"No module named {named[0]}")
 
     def run() -> None:
         # `runpy` puts the path of the module in the first place, as `python -m` does.
@@ -68,14 +71,25 @@ def _module(named: list[str]) -> Callable[[], None]:
 
 
 def _program(named: list[str]) -> Callable[[], None]:
-    """Return what runs a file, or a directory or archive with a `__main__`. Raises `OSError`."""
+    """Return what runs a file, or a directory or archive with a `__main__`.
+
+    Raises `OSError`, and `ImportError` for one without.
+    """
     path = Path(named[0])
-    if path.is_dir() or path.suffix in (".zip", ".pyz"):
+    # From the root, as `python` does it: a program that changes its directory still finds modules.
+    place = os.path.join(Path.cwd(), named[0])  # noqa: PTH118 - with the name as it was given
+    importer: Any = pkgutil.get_importer(place)
+    if importer is not None:
+        spec = importer.find_spec("__main__")
+        if spec is None:
+            raise ImportError(f"can't find '__main__' module in {place!r}")
 
         def run_archive() -> None:
             sys.argv = named
-            _set_first_place(str(path))
-            runpy.run_path(str(path), run_name="__main__")
+            _set_first_place(place)
+            code = spec.loader.get_code("__main__")
+            about = {"__loader__": spec.loader, "__package__": "", "__spec__": spec}
+            _run_code(code, code.co_filename, about)
 
         return run_archive
     source = path.read_bytes()
@@ -84,14 +98,14 @@ def _program(named: list[str]) -> Callable[[], None]:
         sys.argv = named
         _set_first_place(str(path.resolve().parent))
         code = compile(source, str(path.absolute()), "exec", dont_inherit=True)
-        _run_code(code, str(path.absolute()))
+        _run_code(code, str(path.absolute()), {})
 
     return run
 
 
-def _run_code(code: CodeType, path: str) -> None:
+def _run_code(code: CodeType, path: str, about: Mapping[str, object]) -> None:
     made = ModuleType("__main__")
-    made.__dict__.update(__file__=path, __builtins__=builtins, __cached__=None)
+    made.__dict__.update(__file__=path, __builtins__=builtins, __cached__=None, **about)
     # Kept for the whole process: pickle and `inspect` look for it, threads may still run.
     sys.modules["__main__"] = made
     exec(code, made.__dict__)  # noqa: S102 - the program that the caller has named

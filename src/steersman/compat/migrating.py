@@ -28,7 +28,7 @@ __all__ = ["Migrated", "Note", "migrate_notebook", "migrate_requirements", "migr
 OURS = "steersman.compat"
 SUBMODULES = frozenset({"types", "testing", "client"})
 """The official modules that ours has under the same name, beside the package itself."""
-_MODULE = re.compile(r"from(?:\s|\\\r?\n)+(claude_(?:agent|code)_sdk(?:\s*\.\s*\w+)*)")
+_MODULE = re.compile(r"from[\s\\]+(claude_(?:agent|code)_sdk(?:[\s\\]*\.[\s\\]*\w+)*)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,7 +270,7 @@ class Fleet:
             is_draining=self._slots.scheduler.is_draining,
             holds=MappingProxyType(words),
             budgets=MappingProxyType(self._budgets.status()),
-            faults=MappingProxyType({**self._background.faults, **stored}),
+            faults=MappingProxyType({**self._background.faults, **self._sessions.faults, **stored}),
         )
 
 

@@ -199,7 +199,7 @@ class LocalJob:
         return await self._queue.cancel(self._spec.id)
 
     async def interrupt(self) -> None:
-        """Stop the turn if it runs; otherwise the job ends as cancelled."""
+        """Stop the turn if it runs; otherwise the job ends: as cancelled, or as it was parked."""
         turn = self._life.turn
         if turn is not None and not turn.is_settled:
             await turn.interrupt()

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steersman import _json
+from steersman._background import faults_of
 from steersman._json import JsonDict, JsonObject
 from steersman.errors import LimitReached, SessionInUse, SteersmanError, StoreError, UsageError
 from steersman.fleet.jobs import failed_result
@@ -110,6 +111,11 @@ class StoreSegments:
             return SegmentEnd(state="again", why=error.what, after=AGAIN)
         except SteersmanError as error:
             return await self._settled(spec, failed_result(spec, error), 0.0)
+        except asyncio.CancelledError:
+            # The job was cancelled before its turn began, unless another worker is to run it.
+            if not self._is_leaving:
+                await self.release(spec)
+            raise
         finally:
             self._begun -= 1
 
@@ -122,18 +128,38 @@ class StoreSegments:
             turn = await session.send(spec.prompt, key=spec.key)
             if self._is_leaving:
                 await session.park()
-            result = await self._result(session, turn)
+            result = await self._result(session, turn, spec)
         finally:
             self._sessions.pop(spec.id, None)
             await session.aclose()
         if result.outcome == "parked":
+            if not await self._are_stored(session, result):
+                return SegmentEnd(state="again", why="an ask is not stored", after=AGAIN)
             count = len(result.waits_for)
             why = f"waits for {count} answer{'' if count == 1 else 's'}"
             return SegmentEnd(state="parked", waits_for=result.waits_for, why=why if count else "")
         if result.cause is not None and result.cause.code in UNDECIDED:
             return SegmentEnd(state="again", why=result.cause.what, after=AGAIN)
+        if not await self._is_settled(session, result):
+            await self.release(spec, result.cost_usd)
+            return SegmentEnd(state="again", why="the end of the turn is not stored", after=AGAIN)
         found: JsonDict = _json.loads(self._redacted(spec.agent, result_to_json(result)))
         return await self._settled(spec, found, result.cost_usd)
+
+    async def _are_stored(self, session: Session, result: TurnResult) -> bool:
+        """Whether all asks that a parked turn waits for can be answered. Raises `StoreError`.
+
+        One that came while the store was away may be lost with its session.
+        """
+        if not result.waits_for:
+            return True
+        stored = await self._store.work.asks_of(session.id or "", result.uuid)
+        return {*result.waits_for} <= {each.id for each in stored}
+
+    async def _is_settled(self, session: Session, result: TurnResult) -> bool:
+        """Whether the row of a turn is settled: otherwise it would be open for ever."""
+        left = await self._store.work.unsettled(session.id or "")
+        return result.uuid not in {each.uuid for each in left}
 
     def _redacted(self, agent: str, line: bytes) -> bytes:
         """Return a result without the secrets that the CLI was given: rows are read by others."""
@@ -143,7 +169,7 @@ class StoreSegments:
             self._redactors[agent] = Redactor(secrets_in({**os.environ, **options.env}, *given))
         return self._redactors[agent].line(line)
 
-    async def _result(self, session: Session, turn: Turn) -> TurnResult:
+    async def _result(self, session: Session, turn: Turn, spec: JobSpec) -> TurnResult:
         try:
             return await turn
         except asyncio.CancelledError:
@@ -151,6 +177,8 @@ class StoreSegments:
             stopping = asyncio.ensure_future(session.interrupt(turn=turn))
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([stopping], timeout=INTERRUPTING)
+            if turn.is_settled:
+                await self.release(spec, (await turn).cost_usd)
             raise
 
     def _words(self, agent: Agent, spec: JobSpec) -> OptionWords:
@@ -194,7 +222,8 @@ class StoreSegments:
     async def _out(self, name: str) -> LimitReached:
         known = {each.name: each for each in await self._store.fleet.budgets()}
         budget = known[name]
-        return LimitReached("budget", "usd", budget.spent, budget.usd)
+        hint = f"raise it with client.budget({name!r}, usd=..., per={budget.per!r})"
+        return LimitReached(f"budget {name!r}", "usd", budget.spent, budget.usd, hint=hint)
 
     async def _settled(self, spec: JobSpec, result: JsonObject, cost: float) -> SegmentEnd:
         if spec.budget is not None:
@@ -210,6 +239,11 @@ class StoreSegments:
             await self._store.fleet.settle(spec.id, cost)
         except StoreError as error:
             log.warning("what the job %s has reserved stays so: %s", spec.id, error)
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """The background tasks of sessions that fail now."""
+        return faults_of({each.id or job: each.faults for job, each in self._sessions.items()})
 
     # The end of the worker
 

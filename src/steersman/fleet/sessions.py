@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from steersman._background import faults_of
 from steersman.agent import Agent, Prompt, Session, Turn, When
 from steersman.errors import SteersmanError, StoreError
 from steersman.fleet.jobs import failed_result
@@ -214,6 +215,11 @@ class FleetSessions:
         """Whether a session has work of its own beside turns."""
         held = self._open.get(conversation)
         return held is not None and any(each.is_running for each in held.session.tasks)
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """The background tasks of sessions that fail now."""
+        return faults_of({name: each.session.faults for name, each in self._open.items()})
 
     async def close(self, conversation: str) -> None:
         """Close the session of a conversation, if it has one; returns when its CLI has exited."""

@@ -39,17 +39,13 @@ class StoredJob:
 
     @property
     def state(self) -> JobState:
-        """The state of the job, when it was looked at last: by `refresh` or a wait."""
+        """The state of the job, when it was looked at last."""
         return self._row.state
 
     @property
     def why(self) -> str:
         """What the job waited for, when it was looked at last."""
         return self._row.why
-
-    async def refresh(self) -> JobRow:
-        """Look at the job."""
-        return await self._look(0.0)
 
     async def _look(self, wait: float) -> JobRow:
         found = await self._engine.get(self._spec.id, wait=wait)
@@ -120,7 +116,10 @@ async def _next(following: AsyncIterator[Entry], ended: asyncio.Future[TurnResul
             await asyncio.wait({wanted}, timeout=LAST_ENTRIES)
         return wanted.result() if wanted.done() else None
     finally:
-        wanted.cancel()
+        if not wanted.done():
+            # A generator that still runs cannot be closed.
+            wanted.cancel()
+            await asyncio.wait({wanted})
 
 
 async def _as_coroutine(following: AsyncIterator[Entry]) -> Entry:

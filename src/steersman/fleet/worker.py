@@ -88,6 +88,7 @@ class Worker:
         self._make_engine = make_engine
         self._background = BackgroundTasks(log)
         self._engine: DbosEngine | None = None
+        self._segments: StoreSegments | None = None
         self._drain = asyncio.Event()
         self._timeout = drain_timeout
         self.is_ready = asyncio.Event()
@@ -101,7 +102,8 @@ class Worker:
     def faults(self) -> Mapping[str, str]:
         """The background tasks that fail now, with their errors; they are started again."""
         engine: Mapping[str, str] = {} if self._engine is None else self._engine.faults
-        return {**self._background.faults, **engine}
+        sessions = {} if self._segments is None else self._segments.faults
+        return {**self._background.faults, **engine, **sessions}
 
     async def run(self) -> None:
         """Work until it is drained.
@@ -116,7 +118,7 @@ class Worker:
                 self.name, platform.node(), os.getpid(), self._slots, tuple(self._agents)
             )
             await fleet.join(row, max(self._lease, STARTING))
-            segments = StoreSegments(
+            segments = self._segments = StoreSegments(
                 self._agents,
                 store,
                 lease=self._lease,

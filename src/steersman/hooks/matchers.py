@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from steersman._command_tools import BASH
 from steersman._json import JsonDict
-from steersman._tool_names import near_miss
+from steersman._tool_names import RENAMED, near_miss
 from steersman.errors import UsageError
 
 __all__ = ["check_matcher", "matches"]
@@ -23,9 +23,6 @@ LIST = re.compile(r"[A-Za-z0-9_\-|, ]*")
 SEPARATOR = re.compile(r"[|,]")
 LONGEST_NAME = 1000
 """Characters of a name; an expression fits every longer one, so that no guard is skipped."""
-
-FORMER_NAMES = {"Agent": "Task"}
-"""Tools that were renamed, with the old name that matchers may still use."""
 
 RUN_AS = {"Monitor": BASH}
 """Tools whose command the CLI also shows to the hooks of another tool, as a call of that tool."""
@@ -58,7 +55,7 @@ def shown_to(matcher: str | None, tool: str, given: JsonDict) -> tuple[str, Json
 def fits_tool(matcher: str | None, name: str) -> bool:
     """Return whether a matcher fits the name of a tool, or its former name."""
     fits = _compiled(matcher)
-    former = FORMER_NAMES.get(name)
+    former = RENAMED.get(name)
     return fits(name) or (former is not None and fits(former))
 
 

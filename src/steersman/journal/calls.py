@@ -92,9 +92,13 @@ class ToolCallTracker:
         found = [*self._finished.values(), *self._running.values()]
         return tuple(sorted(found, key=lambda call: call.started))
 
+    def knows(self, tool_use_id: str) -> bool:
+        """Whether a call was recorded, and is still kept."""
+        return tool_use_id in self._running or tool_use_id in self._finished
+
     def resume(self, tool_use_id: str, name: str, given: JsonObject, at: float) -> None:
         """Record a call of an earlier CLI that this one runs: no message here begins it."""
-        if tool_use_id not in self._running and tool_use_id not in self._finished:
+        if not self.knows(tool_use_id):
             self._count += 1
             self._running[tool_use_id] = ToolCallRecord(
                 tool_use_id=tool_use_id, name=name, server=server_of(name), input=given, started=at

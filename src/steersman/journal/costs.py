@@ -1,7 +1,8 @@
 """The cost and the tokens that each result adds.
 
-The CLI's totals are cumulative and continue after a resume. Newer CLIs also send what was added
-since the last result; for older ones it is the difference of two totals.
+The CLI's totals are cumulative, and most releases continue them after a resume. Newer CLIs also
+send what was added since the last result; for older ones it is the difference of two totals, and
+one that resumes a conversation is asked with which totals it begins.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from steersman.messages.base import line_of
 from steersman.messages.turns import Result
 from steersman.messages.usage import ModelUsage, Usage
 
-__all__ = ["Cost", "CostTracker", "add_usage"]
+__all__ = ["Cost", "CostTracker", "add_usage", "totals_in"]
 
 SINCE = b'"model_usage_since_last_result"'
+TOTAL = b'"total_cost_usd"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,12 @@ class CostTracker:
         """
         self._models: Mapping[str, ModelUsage] = {}
 
+    def begin(self, total: float, models: JsonObject) -> None:
+        """Count from these totals, with which another CLI has resumed the conversation."""
+        self.total, self._models = total, _read(models)
+        if self.before is None:
+            self.before = total
+
     def add(self, result: Result) -> Cost:
         """Return what was added between the last result and this one, and remember the totals."""
         total = result.total_cost_usd or 0.0
@@ -70,6 +78,27 @@ class CostTracker:
         if total < self.total:
             return Cost(total, result.model_usage)
         return Cost(total - self.total, _difference(result.model_usage, self._models))
+
+
+def totals_in(line: bytes) -> tuple[float, JsonObject] | None:
+    """Return cost and usage by model from a line that answers `get_usage`; None from others."""
+    if TOTAL not in line:
+        return None
+    try:
+        found = _json.loads(line)
+    except ValueError:
+        return None
+    match found:
+        case {
+            "type": "control_response",
+            "response": {
+                "response": {"session": {"total_cost_usd": int() | float() as total, **more}}
+            },
+        }:
+            models = more.get("model_usage")
+            return total, models if _json.is_object(models) else {}
+        case _:
+            return None
 
 
 def add_usage(usages: Iterable[Usage]) -> Usage:

@@ -30,6 +30,9 @@ class Kind(Enum):
     """A control line from the CLI."""
     SENT = "sent"
     """A line that was sent to the CLI, with known secrets redacted."""
+    TAKEN_UP = "taken_up"
+    """The CLI goes on with `calls` (in `details`) that none of its messages has begun: those of a
+    turn of an earlier session, which it continues by itself, or of a turn before a restart."""
     NOISE = "noise"
     """A line on stdout that is not JSON."""
     OVERSIZE = "oversize"

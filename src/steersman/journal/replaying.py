@@ -16,6 +16,7 @@ from steersman._json import JsonDict, JsonObject
 from steersman._struct import DECODE_ERRORS
 from steersman.errors import SteersmanError, TurnStopped
 from steersman.journal.agents import AgentNode
+from steersman.journal.costs import totals_in
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.results import Outcome, TurnResult
 from steersman.journal.snapshot import SessionSnapshot, State
@@ -26,6 +27,8 @@ from steersman.journal.unreported import Unreported
 from steersman.messages.parsing import Message
 
 __all__ = ["Replayed", "replay"]
+
+INITIALIZE = b'"request":{"subtype":"initialize"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ class _Reader:
     _begun: dict[str, int] = field(default_factory=dict[str, int])
     """The index of the first entry of each open turn."""
     _broken: set[str] = field(default_factory=set[str])
+    _has_begun: bool = False
+    """Whether a CLI has begun that has not used the model yet."""
     _ended_by: tuple[str, ...] = ()
     """The uuids of the prompts that the last result ends."""
 
@@ -112,10 +117,10 @@ class _Reader:
                 self._on_message(entry)
             case Kind.PARTIAL if _abandons_text(entry):
                 self._broken.update(entry.turns)
-            case Kind.SENT:
-                for uuid in entry.turns:
-                    self.totals.open(uuid, entry.at)
-                    self._begun.setdefault(uuid, len(self.entries))
+            case Kind.CONTROL:
+                self._begin_costs(entry.line)
+            case Kind.SENT | Kind.TAKEN_UP:
+                self._begin(entry)
             case Kind.SETTLED:
                 for uuid in entry.turns:
                     self._settle(uuid, entry)
@@ -138,8 +143,23 @@ class _Reader:
             totals.agents(state.state, state.started),
         )
 
+    def _begin(self, entry: Entry) -> None:
+        self._has_begun |= INITIALIZE in entry.line
+        for uuid in entry.turns:
+            self.totals.open(uuid, entry.at)
+            self._begun.setdefault(uuid, len(self.entries))
+        if entry.kind is Kind.TAKEN_UP:
+            self.totals.take_up(entry)
+
+    def _begin_costs(self, line: bytes) -> None:
+        totals = totals_in(line) if self._has_begun else None
+        if totals is not None:
+            self.totals.costs.begin(*totals)
+            self._has_begun = False
+
     def _on_message(self, entry: Entry) -> None:
         line = _read(entry.line)
+        self._has_begun &= line.name not in ("assistant", "result")
         self.session_id = line.session_id or self.session_id
         if line.name == "result":
             named = line.user_message_uuids or [each for each in (line.user_message_uuid,) if each]

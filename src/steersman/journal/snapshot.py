@@ -108,6 +108,9 @@ class SessionSnapshot:
     """Running background tasks and subagents."""
     queued: tuple[str, ...] = ()
     """The uuids of prompts that were not sent to the CLI yet."""
+    behind_ask: tuple[str, ...] = ()
+    """The uuids of prompts whose turn is `behind_ask`: the CLI works on an earlier turn, and that
+    one waits for an answer."""
     retrying: Retrying | None = None
     stats: Stats = field(default_factory=Stats)
     unknown: JsonDict = field(default_factory=JsonDict, repr=False)

@@ -176,6 +176,7 @@ def snapshot_of(
     *,
     session_id: str | None = None,
     queued: Iterable[str] = (),
+    behind_ask: Iterable[str] = (),
 ) -> SessionSnapshot:
     """Return the snapshot of a session with this state and these totals."""
     return SessionSnapshot(
@@ -188,6 +189,7 @@ def snapshot_of(
         open_asks=tuple(state.asks),
         tasks=totals.running_tasks,
         queued=tuple(queued),
+        behind_ask=tuple(behind_ask),
         retrying=_retrying(totals),
         stats=Stats(
             started=state.started,

@@ -6,8 +6,7 @@ both give the same results. Partial messages are not decoded here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from steersman import _json
 from steersman.errors import SteersmanError
 from steersman.journal.agents import AgentNode, agent_tree
 from steersman.journal.calls import ToolCallRecord, ToolCallTracker, tool_ends_in
@@ -22,7 +21,6 @@ from steersman.messages.content import ToolUseBlock
 from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import Message
 from steersman.messages.turns import Assistant, Result
-from steersman.permissions.questions import CanUseTool
 
 __all__ = ["RECORDED_TYPES", "SessionTotals"]
 
@@ -79,11 +77,22 @@ class SessionTotals:
             self._turns[uuid] = TurnResultBuilder(uuid, at, self._memory)
         return self._turns[uuid]
 
-    def resume(self, uuid: str, calls: Iterable[CanUseTool], at: float) -> None:
-        """Record calls of an earlier CLI as running, in the turn and in the session."""
-        for each in calls:
-            for tracker in (self.calls, self._turns[uuid].calls):
-                tracker.resume(each.tool_use_id, each.tool_name, each.input, at)
+    def take_up(self, entry: Entry) -> None:
+        """Record the calls of a `TAKEN_UP` entry as running, in the session and in its turns.
+
+        Calls that are known already stay as they are.
+        """
+        turns = [self.open(uuid, entry.at).calls for uuid in entry.turns]
+        calls = entry.details.get("calls")
+        for call in filter(_json.is_object, calls if _json.is_array(calls) else ()):
+            given = call.get("input")
+            for tracker in (self.calls, *turns):
+                tracker.resume(
+                    str(call.get("tool_use_id", "")),
+                    str(call.get("tool_name", "")),
+                    given if _json.is_object(given) else {},
+                    entry.at,
+                )
 
     def calls_of(self, uuid: str) -> tuple[ToolCallRecord, ...]:
         """Return the tool calls of a turn that has not settled."""

@@ -166,7 +166,8 @@ def _object(data: bytes | str, wanted: str) -> JsonDict:
 def _cause_fields(cause: SteersmanError) -> JsonDict:
     """Return code, text and plain fields of an error. Its evidence is part of the text."""
     plain = {
-        name: value
+        # `Described` is a kind of `str`, which no encoder takes.
+        name: str(value) if isinstance(value, str) else value
         for name, value in vars(cause).items()
         if (value is None or isinstance(value, str | int | float)) and not name.startswith("_")
     }

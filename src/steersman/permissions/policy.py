@@ -7,6 +7,7 @@ Pure: a session applies the verdict.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self, TypedDict, cast
@@ -209,6 +210,7 @@ class Policy:
     available: tuple[str, ...] | None
     auto_approve: tuple[str, ...]
     forbid: tuple[str, ...]
+    repeatable: tuple[str, ...]
     otherwise: Literal["cli", "ask", "deny"]
     remember: Literal["session", "keep"] | None
 
@@ -218,20 +220,24 @@ class Policy:
         available: Iterable[str] | None = None,
         auto_approve: Iterable[str] = (),
         forbid: Iterable[str] = (),
+        repeatable: Iterable[str] = (),
         otherwise: Literal["cli", "ask", "deny"] = "cli",
         remember: Literal["session", "keep"] | None = None,
     ) -> None:
         """Make a policy of `allow(...)`, `ask(...)` and `deny(...)`, in order of precedence.
 
         `available`: the built-in tools that exist. `auto_approve`: rules for calls that run without
-        a permission request. `forbid`: rules for calls that never run; they come first. `remember`:
-        what the user allows is not requested again, in this `session` or permanently (`keep`).
+        a permission request. `forbid`: rules for calls that never run; they come first.
+        `repeatable`: rules for calls that may run twice; after a host was lost, one that was
+        allowed before is allowed again without an ask. `remember`: what the user allows is not
+        requested again, in this `session` or permanently (`keep`).
         """
         fields = {
             "rules": _flatten(rules),
             "available": None if available is None else _rule_texts("available", available),
             "auto_approve": _rule_texts("auto_approve", auto_approve),
             "forbid": _rule_texts("forbid", forbid),
+            "repeatable": _rule_texts("repeatable", repeatable),
             "otherwise": otherwise,
             "remember": remember,
         }
@@ -309,6 +315,11 @@ class Policy:
             return replace(found, is_final=_is_final(found.verdict, call))
         return found
 
+    def may_repeat(self, call: ToolCall) -> bool:
+        """Return whether `repeatable` covers the call with certainty."""
+        rules = map(parse_rule, self.repeatable)
+        return any(rule.match(call, "allow") is Match.YES for rule in rules)
+
     def dry_run(self, calls: Iterable[RecordedCall]) -> list[WouldBe]:
         """Return what this policy would have decided about recorded calls, and what would change.
 
@@ -347,7 +358,7 @@ class Policy:
         return None
 
     def _check_lists(self) -> None:
-        for text in (*self.auto_approve, *self.forbid):
+        for text in (*self.auto_approve, *self.forbid, *self.repeatable):
             parse_rule(text)
         for name in self.available or ():
             if parse_rule(name).content is not None or name.startswith("mcp__"):
@@ -373,17 +384,18 @@ def settings_rules(policy: Policy) -> tuple[list[str], list[str]]:
     guards: list[Rule] = []
     overruling: list[Rule] = []
     for each in policy.rules:
-        if each.behavior == "deny" and each.is_plain and _may_pass_on(each.rule, overruling):
+        is_plain = each.is_plain and not _is_read_otherwise(each.rule)
+        if each.behavior == "deny" and is_plain and _may_pass_on(each.rule, overruling):
             denials.append(each.rule)
             continue
         if each.behavior != "deny":
             overruling.append(each.rule)
         if each.behavior != "allow":
             guards.append(each.rule)
-        elif each.is_plain and not _meets(each.rule, guards):
+        elif is_plain and not _meets(each.rule, guards):
             approvals.append(each.rule)
     listed = [parse_rule(text) for text in policy.auto_approve]
-    approvals += [rule for rule in listed if not _meets(rule, guards)]
+    approvals += [rule for rule in listed if not (_is_read_otherwise(rule) or _meets(rule, guards))]
     if policy.otherwise != "cli":
         # The policy's hook then decides about every call.
         approvals = []
@@ -418,6 +430,12 @@ def compare(recorded: RecordedCall, found: Explanation) -> WouldBe:
         "cli": False,
     }[found.verdict]
     return WouldBe(recorded, found.verdict, found.rule, changes)
+
+
+def _is_read_otherwise(rule: Rule) -> bool:
+    """Return whether the CLI reads a rule in another way: to it, `[!a]` is `!` or `a`."""
+    is_path = rule.tool in ("Edit", "Read")
+    return is_path and re.search(r"\[[!^]", rule.content or "") is not None
 
 
 def _meets(rule: Rule, others: Iterable[Rule]) -> bool:

@@ -24,7 +24,7 @@ from steersman.permissions.updates import Behavior
 __all__ = ["PolicyTable", "TableRule", "read_table"]
 
 BEHAVIORS: tuple[Behavior, ...] = ("allow", "deny", "ask")
-LISTS = ("available", "auto_approve", "forbid")
+LISTS = ("available", "auto_approve", "forbid", "repeatable")
 CHOICES = ("otherwise", "remember")
 
 

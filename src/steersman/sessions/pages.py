@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 __all__ = ["Pages", "Stream"]
 
 T = TypeVar("T")
+Kept = TypeVar("Kept")
 
 MOST_ITEMS = 128
 MOST_BYTES = 1 << 20
@@ -49,16 +50,17 @@ class Pages(Generic[T]):
 
 
 class Stream(Generic[T]):
-    """An asynchronous iterator of pages."""
+    """An asynchronous iterator of pages, whose items `read` makes of what the pages hold."""
 
-    def __init__(self, pages: AsyncIterator[list[T]]) -> None:
-        self._pages = pages
+    def __init__(self, pages: AsyncIterator[list[Kept]], read: Callable[[Kept], T]) -> None:
+        self._pages: AsyncIterator[list[Any]] = pages
+        self._read: Callable[[Any], T] = read
 
     async def next(self) -> list[T]:
         """Return the next items; none at the end."""
         async for page in self._pages:
             if page:
-                return page
+                return [self._read(each) for each in page]
         return []
 
     async def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from steersman._json import JsonDict
 from steersman.sessions.backends import Part
@@ -37,11 +37,7 @@ class StoreCopies:
 
     async def read(self, session_id: str, part: Part) -> Stream[TranscriptEntry]:
         """Return the entries of a part."""
-        return Stream(self._read(session_id, part))
-
-    async def _read(self, session_id: str, part: Part) -> AsyncIterator[list[TranscriptEntry]]:
-        async for page in self._calls.pages(session_id, part):
-            yield [entry_of(each) for each in page]
+        return Stream(self._calls.pages(session_id, part), entry_of)
 
     async def copied(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from steersman._json import JsonDict
 from steersman.errors import SessionNotFound, UsageError
@@ -107,13 +107,7 @@ class StoredSessions:
         part = "" if agent is None else (await self._agent(session_id, agent)).subpath
         if not await self._calls.exists(session_id, part):
             raise self._calls.missing(session_id)
-        return Stream(self._each(session_id, part))
-
-    async def _each(
-        self, session_id: str, part: str
-    ) -> AsyncIterator[builtins.list[TranscriptEntry]]:
-        async for page in self._calls.pages(session_id, part):
-            yield [entry_of(each) for each in page]
+        return Stream(self._calls.pages(session_id, part), entry_of)
 
     async def agents(self, session_id: str) -> Sequence[AgentInfo]:
         """Return the subagents of a session."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from typing import cast
 
@@ -16,8 +16,14 @@ async def chunks(store: SessionStore, key: SessionKey) -> AsyncIterator[list[Ses
     """Yield what a store has under `key`, in chunks if it can. Nothing if it has nothing."""
     if callable(getattr(store, "stream", None)):
         with suppress(NotImplementedError):
-            async for chunk in cast("StreamsSessions", store).stream(key):
-                yield chunk
+            stream = cast("StreamsSessions", store).stream(key)
+            try:
+                async for chunk in stream:
+                    yield chunk
+            finally:
+                # A reader that leaves has the store close what it reads from, now and not later.
+                if isinstance(stream, AsyncGenerator):
+                    await stream.aclose()
             return
     found = await store.load(key)
     if found:

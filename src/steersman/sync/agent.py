@@ -12,6 +12,7 @@ from steersman._prompt_content import prompt_content
 from steersman.agent import Agent as AsyncAgent
 from steersman.agent import Opening, Prompt, Typed
 from steersman.agent import Session as AsyncSession
+from steersman.hooks import Hooks
 from steersman.journal import TurnResult
 from steersman.options import Options
 from steersman.options.fields import options_from
@@ -47,6 +48,8 @@ class Agent:
         self.options = self._agent.options
         self._ahead: AsyncAgent | None = None
         """Starts sessions ahead, with callbacks that run in threads."""
+        self._hooks_ahead: Hooks | None = None
+        """The hooks that those sessions have."""
         self._given = (transport, clock)
 
     def session(
@@ -56,10 +59,18 @@ class Agent:
         return Session(self._session(transport, overrides), closes=True)
 
     def _session(self, transport: Transport | None, overrides: OptionWords) -> AsyncSession:
-        if self._ahead is not None and not overrides and transport is None:
-            return self._portal.call(_next_session, self._ahead)
-        words = with_threads(self.options, overrides)
-        return self._agent.session(transport=transport, **words)
+        agent, words = self._chosen(transport, overrides)
+        return self._portal.do(lambda: agent.session(transport=transport, **words))
+
+    def _chosen(
+        self, transport: Transport | None, overrides: OptionWords
+    ) -> tuple[AsyncAgent, OptionWords]:
+        """Return what makes the next session, and with which options."""
+        is_plain = transport is None and not overrides
+        # A CLI that was started before a hook was registered does not call it.
+        if self._ahead is not None and is_plain and self._hooks_ahead == self.options.hooks:
+            return self._ahead, {}
+        return self._agent, with_threads(self.options, overrides)
 
     def start(
         self,
@@ -84,6 +95,7 @@ class Agent:
         again to start more; `prewarm(0)` closes those that are left, as the event loop does.
         """
         if self._ahead is None:
+            self._hooks_ahead = self.options.hooks | Hooks()
             options = options_from(self.options, with_threads(self.options, {}))
             transport, clock = self._given
             self._ahead = AsyncAgent(options, transport=transport, clock=clock)
@@ -127,7 +139,7 @@ class Agent:
         if not isinstance(prompt, Iterator):
             prompt_content(prompt)
         session = self._session(transport, overrides)
-        return Query(Session(session, closes=True), session, prompt)
+        return Query(Session(session), session, prompt)
 
     @overload
     def run(
@@ -173,11 +185,11 @@ class Agent:
         answer has no structured output, and `BadOutput` if that is not a `T`; both have the text.
         `run_result` returns the answer together with its cost.
         """
-        words = with_threads(self.options, overrides)
+        agent, words = self._chosen(transport, overrides)
         if output is None:
-            return self._portal.call(lambda: self._agent.run(prompt, transport=transport, **words))
+            return self._portal.call(lambda: agent.run(prompt, transport=transport, **words))
         return self._portal.call(
-            lambda: self._agent.run(prompt, output=output, transport=transport, **words)
+            lambda: agent.run(prompt, output=output, transport=transport, **words)
         )
 
     @overload
@@ -221,11 +233,6 @@ class Agent:
     def _portal(self) -> Portal:
         # Asked for each time: an agent that was made before fork() may be used after it.
         return shared_portal().with_grace(self.options.close_grace)
-
-
-async def _next_session(agent: AsyncAgent) -> AsyncSession:
-    """Return a session, in the event loop: one that is ready there, or a new one."""
-    return agent.session()
 
 
 async def _open(opening: Opening, opened: list[Session]) -> None:

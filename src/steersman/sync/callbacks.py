@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from steersman.hooks.registry import Hooks
+from steersman.hooks.registry import Hooks, unchecked
 from steersman.options.fields import Options, options_from
 from steersman.sync.inbox import Inbox
 from steersman.tools._run.threads import is_async, run_in_thread
@@ -52,21 +53,12 @@ def in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
     @functools.wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> object:
-        outcome = await run_in_thread(functools.partial(function, *args, **kwargs))
+    async def call(*args: Any) -> object:
+        outcome = await run_in_thread(function, *args)
         return await outcome if inspect.isawaitable(outcome) else outcome
 
     return call
 
 
 def _hooks_in_threads(hooks: Hooks) -> Hooks:
-    found = Hooks()
-    for each in hooks:
-        found.on(
-            each.event,
-            each.matcher,
-            timeout=each.timeout,
-            kind=each.kind,
-            run_async=each.run_async,
-        )(in_thread(each.callback))
-    return found
+    return unchecked(replace(each, callback=in_thread(each.callback)) for each in hooks)

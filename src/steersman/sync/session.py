@@ -195,6 +195,14 @@ class Session:
         return self._session.cost_usd
 
     @property
+    def faults(self) -> Mapping[str, str]:
+        """The background tasks that fail now, with their errors; they are started again.
+
+        These write to stores: the lease, the ends of turns, the mirror.
+        """
+        return self._session.faults
+
+    @property
     def restarts(self) -> int:
         """How often the CLI was restarted."""
         return self._session.restarts

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from steersman._json import Json, JsonObject, is_object
+from steersman.errors import UsageError
 from steersman.testing.api_stream import (
     Event,
     error_body,
@@ -88,12 +90,15 @@ class ScriptedModel:
     """Serves a script as a Messages API on a free port of 127.0.0.1, in its own threads.
 
     The server runs inside `with`; leaving the block ends all stalls, connections and threads.
-    Without a script the model echoes the prompt.
+    Without a script the model echoes the prompt. With `keep` it keeps so many requests only, the
+    last ones: each has the whole conversation.
     """
 
-    def __init__(self, script: Script | None = None) -> None:
+    def __init__(self, script: Script | None = None, *, keep: int | None = None) -> None:
+        if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("keep", keep, "a number of requests, 1 or more, or None for all")
         self.script = script or Script()
-        self._stage = _Stage(self.script)
+        self._stage = _Stage(self.script, keep)
         self._server: _Server | None = None
 
     def __enter__(self) -> Self:
@@ -124,7 +129,7 @@ class ScriptedModel:
 
     @property
     def requests(self) -> list[RecordedRequest]:
-        """Every HTTP request so far, including token counts."""
+        """Every HTTP request so far that is kept, including token counts."""
         return self._stage.requests
 
     @property
@@ -133,9 +138,10 @@ class ScriptedModel:
         return self._stage.asked
 
     def wait_for_request(self, count: int = 1, timeout: float = 10.0) -> ModelRequest:
-        """Wait until `asked` holds `count` requests, and return the last of them.
+        """Wait until `count` requests that belong to `asked` have come, and return the last one.
 
-        This blocks; in a coroutine use `asyncio.to_thread`. Raises `TimeoutError`.
+        This blocks; in a coroutine use `asyncio.to_thread`. Raises `TimeoutError`, and `UsageError`
+        if that request is not kept.
         """
         return self._stage.wait_for_request(count, timeout)
 
@@ -144,16 +150,23 @@ class ScriptedModel:
         self._stage.gate.release(timeout)
 
 
+def _is_asked(request: RecordedRequest) -> bool:
+    return request.model_request is not None and request.kind != "auxiliary"
+
+
 class _Stage:
     """What the connections share: the script, the recorded requests, the stalls."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, keep: int | None) -> None:
         self.gate = _Gate()
         self._script = script
         self._script_lock = threading.Lock()
         self._opened = time.monotonic()
         self._arrived = threading.Condition()
-        self._requests: list[RecordedRequest] = []
+        self._requests: deque[RecordedRequest] = deque()
+        self._keep = keep
+        self._forgotten = 0
+        """How many requests that would be in `asked` are not kept."""
 
     @property
     def requests(self) -> list[RecordedRequest]:
@@ -162,23 +175,29 @@ class _Stage:
 
     @property
     def asked(self) -> list[ModelRequest]:
-        return [
-            request.model_request
-            for request in self.requests
-            if request.model_request and request.kind != "auxiliary"
-        ]
+        found = (each.model_request for each in self.requests if _is_asked(each))
+        return [each for each in found if each is not None]
 
     def record(self, method: str, path: str, headers: Mapping[str, str], body: Json) -> None:
         at = time.monotonic() - self._opened
         with self._arrived:
             self._requests.append(RecordedRequest(method, path, headers, body, at))
+            if self._keep is not None and len(self._requests) > self._keep:
+                self._forgotten += _is_asked(self._requests.popleft())
             self._arrived.notify_all()
 
     def wait_for_request(self, count: int, timeout: float) -> ModelRequest:
         with self._arrived:
-            if self._arrived.wait_for(lambda: len(self.asked) >= count, timeout):
-                return self.asked[count - 1]
-        raise TimeoutError(f"{len(self.asked)} of {count} requests came within {timeout} s")
+            has_come = self._arrived.wait_for(lambda: self._count() >= count, timeout)
+            if has_come and count > self._forgotten:
+                return self.asked[count - 1 - self._forgotten]
+            came = self._count()
+        if has_come:
+            raise UsageError("count", count, f"one of the requests that are kept, {came} at most")
+        raise TimeoutError(f"{came} of {count} requests came within {timeout} s")
+
+    def _count(self) -> int:
+        return self._forgotten + len(self.asked)
 
     def answer(self, request: ModelRequest) -> Step:
         with self._script_lock:

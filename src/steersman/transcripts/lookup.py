@@ -21,6 +21,7 @@ __all__ = [
     "has_prompt",
     "is_unfinished",
     "was_folded",
+    "was_followed",
 ]
 
 Ending = Literal["unknown", "unfinished", "interrupted", "failed", "answered"]
@@ -116,6 +117,17 @@ def was_folded(lines: Iterable[bytes], uuid: str) -> bool:
     The CLI stores such a prompt as an attachment and does not recognise its uuid after a resume.
     """
     return any(_folds(entry, uuid) for entry in _entries(lines))
+
+
+def was_followed(lines: Iterable[bytes], *uuids: str) -> bool:
+    """Whether another prompt stands behind the last of these, so that the model has gone on."""
+    is_known = is_other = False
+    for entry in _entries(lines):
+        if any(_names(entry, uuid) for uuid in uuids):
+            is_known, is_other = True, False
+        elif _is_prompt(entry) and not entry.get("isSidechain"):
+            is_other = is_known
+    return is_other
 
 
 def _last(lines: Iterable[bytes], uuids: Sequence[str]) -> JsonObject | None:

@@ -22,8 +22,8 @@ AnyInbox: TypeAlias = Inbox | StoredInbox
 RETRY = 1.0
 """Seconds until an inbox whose changes have ended is watched again."""
 
-Redact: TypeAlias = Callable[[str, bytes], bytes]
-"""Removes known secrets from a line of a session, given its id."""
+Redact: TypeAlias = Callable[[str, bytes], bytes | None]
+"""Removes known secrets from a line of a session, given its id; None if they are not known."""
 
 
 class OpenAsks:
@@ -35,8 +35,8 @@ class OpenAsks:
         self._inbox = inbox
         self._notify = notify
         self._redact = redact
-        self._open: dict[str, set[str]] = {}
-        """The ids of the open asks of each session."""
+        self._open: dict[str, dict[str, Ask]] = {}
+        """The open asks of each session, by their ids."""
 
     def count(self, session: str) -> int:
         """Return how many asks of a session wait."""
@@ -58,8 +58,8 @@ class OpenAsks:
 
     def json(self, ask: Ask) -> JsonDict:
         """Return an ask as viewers get it."""
-        clean = self._redact(ask.session, ask_to_json(ask))
-        found: JsonDict = _json.loads(clean)
+        line = ask_to_json(ask)
+        found: JsonDict = _json.loads(self._redact(ask.session, line) or line)
         return {**found, "digest": ask.digest}
 
     async def watch(self) -> None:
@@ -67,24 +67,28 @@ class OpenAsks:
         while True:
             try:
                 async with aclosing(self._inbox.watch()) as changes:
-                    self._open.clear()
+                    # It begins with all that are open; how others have ended was not seen.
+                    for ask in [ask for asks in self._open.values() for ask in asks.values()]:
+                        self._follow(Change("closed", ask))
                     async for change in changes:
                         self._follow(change)
             except ReaderLagged:
-                # The next watch begins with all that are open.
                 continue
             await asyncio.sleep(RETRY)
 
     def _follow(self, change: Change) -> None:
         ask = change.ask
-        ids = self._open.setdefault(ask.session, set())
+        asks = self._open.setdefault(ask.session, {})
         frame: JsonDict = {"type": "ask", "what": change.what, "ask": self.json(ask)}
         if change.what in ("opened", "delegated"):
-            ids.add(ask.id)
+            asks[ask.id] = ask
         else:
-            ids.discard(ask.id)
-            if not ids:
+            asks.pop(ask.id, None)
+            if not asks:
                 del self._open[ask.session]
+            if self._redact(ask.session, b"{}") is None:
+                # The session knew the secrets, and has ended.
+                frame["ask"]["payload"] = {}
             if change.outcome is not None:
                 frame["by"] = change.outcome.by
         self._notify(frame, ask.session)

@@ -153,11 +153,12 @@ class Bridge:
     def faults(self) -> Mapping[str, str]:
         """The background tasks that fail now, with their errors; they are started again.
 
-        Those of an inbox in a store are among them. `GET /health` answers 503 while there is one.
+        Those of its sessions and of an inbox in a store are among them. `GET /health` answers 503
+        while there is one.
         """
         inbox = self.inbox
         stored: Mapping[str, str] = inbox.faults if isinstance(inbox, StoredInbox) else {}
-        return {**self._background.faults, **stored}
+        return {**self._background.faults, **self._conversations.faults, **stored}
 
     def disconnect(self, viewer: str) -> None:
         """Close the connections of a viewer, such as one who has logged out of your application.
@@ -360,9 +361,12 @@ class Bridge:
             connection.notify_ask(line, session, frame["ask"]["id"])
         self._changed(session)
 
-    def _redacted(self, session: str, line: bytes) -> bytes:
+    def _redacted(self, session: str, line: bytes) -> bytes | None:
         found = self.session(session)
-        return line if found is None else found.redacted(line)
+        if found is not None:
+            return found.redacted(line)
+        # A store has asks without known secrets.
+        return line if isinstance(self.inbox, StoredInbox) else None
 
 
 class _Answered:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx
 import msgspec
@@ -17,7 +17,7 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketExce
 from steersman import _json
 from steersman._json import Json, JsonDict
 from steersman.agent import When
-from steersman.errors import WebError
+from steersman.errors import UsageError, WebError
 from steersman.journal.files import Header, Record, read_line
 from steersman.permissions import Ask
 from steersman.permissions.asks import Answer
@@ -97,7 +97,7 @@ class Client:
     def __init__(
         self, url: str, *, token: str | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        self._url = url.rstrip("/")
+        self._url = _checked_url(url)
         self._headers = dict(headers or {})
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -273,6 +273,13 @@ class Follow(AsyncIterator[Record]):
                     yield _record(line)
                 elif lagged := _other(_json.loads(line)):
                     yield lagged
+
+
+def _checked_url(url: object) -> str:
+    found = urlsplit(url) if isinstance(url, str) else None
+    if found is None or found.scheme not in ("http", "https") or not found.hostname:
+        raise UsageError("url", url, "the address of a bridge, such as http://127.0.0.1:8080")
+    return found.geturl().rstrip("/")
 
 
 def _other(frame: JsonDict) -> Record | None:

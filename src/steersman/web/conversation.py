@@ -267,7 +267,13 @@ class Conversation:
 
     def _queued(self) -> list[JsonDict]:
         return [
-            {"turn": uuid, "text": each.text, "when": each.when, "by": each.by}
+            {
+                "turn": uuid,
+                "text": each.text,
+                "when": each.when,
+                "by": each.by,
+                "state": each.turn.state,
+            }
             for uuid, each in self._sent.items()
             if each.turn.delivery == "queued" and not each.turn.is_settled
         ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from uuid import UUID, uuid4, uuid5
 
+from steersman._background import faults_of
 from steersman._json import is_mapping
 from steersman.agent import Agent
 from steersman.errors import UsageError
@@ -128,6 +129,13 @@ class Conversations:
                 f"{self._limits.sessions} sessions are open; wait until one is idle, or stop one"
             )
             raise Refusal(429, "too_many_sessions", words)
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """The background tasks of sessions that fail now."""
+        return faults_of(
+            {id_: each.session.faults for id_, each in self._known.items() if each.session}
+        )
 
     # Closing
 

@@ -42,7 +42,8 @@ class WebLimits:
     patience: float = 60.0
     """Seconds that one message to a viewer may take; a slower one is disconnected.
 
-    Also those in which `authenticate` must answer for a connection that is open.
+    Also those in which the next part of a body must come, and those in which `authenticate` must
+    answer for a connection that is open.
     """
 
     def __post_init__(self) -> None:

@@ -247,10 +247,10 @@ class LiveConnection:
         self._notify(feed.session)
 
     def _unfollow(self, session: str) -> None:
-        feed = self._feeds.pop(session, None)
+        feed = self._feeds.pop(session.lower(), None)
         if feed is not None:
             feed.remove(self._notify)
-        self._cursors.pop(session, None)
+            del self._cursors[feed.session]
         self._answer({"type": "unfollowed", "session": session[:MOST_ID]})
 
     def _do(self, found: JsonDict) -> None:

@@ -182,10 +182,14 @@ _SCHEMAS: dict[str, JsonDict] = {
         cost_usd=_TIME,
         turns=_NUMBER,
         last=_NUMBER,
+        is_stored=_FLAG,
         last_activity=_TIME,
         model=_OPTIONAL_TEXT,
         permission_mode=_OPTIONAL_TEXT,
-        queued={"type": "array", "items": _object(turn=_TEXT, text=_TEXT, when=_WHEN, by=_TEXT)},
+        queued={
+            "type": "array",
+            "items": _object(turn=_TEXT, text=_TEXT, when=_WHEN, by=_TEXT, state=_TEXT),
+        },
     ),
     "Record": _object(
         session=_TEXT,
@@ -200,12 +204,26 @@ _SCHEMAS: dict[str, JsonDict] = {
         cut={"type": "array", "items": _object(path={"type": "array"}, size=_NUMBER)},
     ),
     "Ask": _object(
-        id=_TEXT, session=_TEXT, kind=_TEXT, created=_TIME, payload=_ANY, digest=_TEXT, turn=_TEXT
+        id=_TEXT,
+        session=_TEXT,
+        kind=_TEXT,
+        created=_TIME,
+        payload=_ANY,
+        digest=_TEXT,
+        turn=_TEXT,
+        expires=_TIME,
+        assignee=_TEXT,
+        earlier=_object(answer=_ANY, by=_TEXT, at=_TIME),
+        is_repeatable=_FLAG,
     ),
     "Answer": _object(id=_TEXT, session=_TEXT, seen=_TEXT, answer=_ANY),
-    "Outcome": _object(id=_TEXT, session=_TEXT, how=_TEXT, by=_TEXT, error=_ref("Problem")),
+    "Outcome": _object(
+        id=_OPTIONAL_TEXT, session=_TEXT, how=_TEXT, by=_TEXT, error=_ref("Problem")
+    ),
     "Attachment": _object(media_type=_TEXT, data=_TEXT, name=_TEXT),
-    "Problem": _object(code=_TEXT, message=_TEXT),
+    "Problem": _object(
+        code=_TEXT, message=_TEXT, by=_TEXT, last=_NUMBER, most=_NUMBER, retry_after=_TIME
+    ),
     "Error": _object(error=_ref("Problem")),
 }
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import TypeAlias
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from steersman import _json
 from steersman._json import JsonDict
@@ -197,7 +198,8 @@ class Routes:
         connection = self._connections.one(_viewer(request).name)
         connection.__enter__()
         stream = EventStream(feed, after, is_raw=form == "raw")
-        return _Streaming(self, request, stream, connection.__exit__)
+        patience = self._limits.patience
+        return _Streaming(self.streams, request, stream, patience, connection.__exit__)
 
     # Asks
 
@@ -221,7 +223,8 @@ class Routes:
 
     async def _fields(self, request: Request, *, has_attachments: bool = False) -> Fields:
         limits = self._limits
-        return Fields(await _body(request, limits.attachments if has_attachments else limits.body))
+        most = limits.attachments if has_attachments else limits.body
+        return Fields(await _body(request, most, limits.patience))
 
 
 class _Streaming(StreamingResponse):
@@ -229,27 +232,38 @@ class _Streaming(StreamingResponse):
 
     def __init__(
         self,
-        routes: Routes,
+        streams: dict[EventStream, Request],
         request: Request,
         stream: EventStream,
+        patience: float,
         leave: Callable[[None, None, None], object],
     ) -> None:
         headers = {**API_HEADERS, "X-Accel-Buffering": "no"}
         super().__init__(stream.events(), media_type="text/event-stream", headers=headers)
-        self._routes, self._request, self._stream = routes, request, stream
+        self._streams, self._request, self._stream = streams, request, stream
+        self._patience = patience
         self._leave = leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._routes.streams[self._stream] = self._request
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(self._patience):
+                await send(message)
+
+        self._streams[self._stream] = self._request
         try:
-            await super().__call__(scope, receive, send)
+            # A viewer that has stopped to read is disconnected.
+            with suppress(TimeoutError):
+                await super().__call__(scope, receive, send_in_time)
         finally:
-            self._routes.streams.pop(self._stream, None)
+            del self._streams[self._stream]
             self._leave(None, None, None)
 
 
-async def _body(request: Request, most: int) -> object:
-    """Return the JSON of a body. What is too large is refused before it is read."""
+async def _body(request: Request, most: int, patience: float) -> object:
+    """Return the JSON of a body. What is too large is refused before it is read.
+
+    The next part of it must come within `patience` seconds.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     too_large = Refusal(413, "too_large", f"a body may have {most} bytes here", most=most)
     length = request.headers.get("content-length", "")
@@ -257,11 +271,13 @@ async def _body(request: Request, most: int) -> object:
         raise too_large
     data = bytearray()
     try:
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > most:
-                raise too_large
-    except ClientDisconnect:
+        async with asyncio.timeout(patience) as deadline:
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > most:
+                    raise too_large
+                deadline.reschedule(asyncio.get_running_loop().time() + patience)
+    except (ClientDisconnect, TimeoutError):
         raise Refusal(400, "cut_off", "the body ended early") from None
     # One of these headers is there, which no page of another site can set, not even for no body.
     has_token = "authorization" in request.headers

@@ -103,6 +103,11 @@ class Verbs:
         title = fields.text_or_none("title") or ""
         agent = fields.text_or_none("agent")
         found, is_new = self.conversations.begin(agent, viewer, key, title)
+        if not is_new:
+            # The rights of a session may be others than those to begin one.
+            self.seen(viewer, found.id)
+            if prompt is not None:
+                _check(viewer, "send", found.id)
         turn: Turn | None = None
         if prompt is not None:
             self.conversations.check_may_open(found)
@@ -125,8 +130,9 @@ class Verbs:
         return {"outcomes": outcomes}
 
     async def _outcome(self, viewer: Viewer, fields: Fields) -> JsonDict:
-        ask_id = fields.text("id")
+        ask_id: str | None = None
         try:
+            ask_id = fields.text("id")
             return await self._answer(viewer, ask_id, fields)
         except Exception as error:  # noqa: BLE001 - sent to the viewer; the others are answered too
             return {"id": ask_id, "error": refusal_of(error).body}

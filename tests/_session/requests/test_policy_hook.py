@@ -16,7 +16,7 @@ from steersman.hooks import ask as make_ask
 from steersman.hooks import deny as stop
 from steersman.journal import Kind
 from steersman.options import Options
-from steersman.permissions import AddRules, Allow, Deny, ToolRule
+from steersman.permissions import AddRules, Allow, CanUseTool, Deny, ToolRule
 from steersman.permissions.policy import Policy, allow, ask, deny
 from steersman.permissions.rules import ToolCall
 from steersman.testing.script import Script, call, say
@@ -299,3 +299,24 @@ def test_a_predicate_that_fails_counts_against_the_call(predicate: Any) -> None:
     assert denying.explain("Bash").verdict == "deny"
     assert asking.explain("Bash").verdict == "ask"
     assert allowing.explain("Bash").verdict == "deny"
+
+
+# What may run twice
+
+
+def test_a_call_may_be_repeated_where_it_is_made_and_with_the_input_that_it_has() -> None:
+    hook = policy_hook(Policy(repeatable=["Read(docs/**)", "Bash(git status)"]))
+    hook(PreToolUse(tool_name="Read", tool_input={}, tool_use_id="t2", cwd="/home/ann"))
+    hook(bash(cwd="/home/ann"))
+    requests = [
+        CanUseTool(tool_name=name, input=given, tool_use_id=id_)
+        for name, given, id_ in (
+            ("Read", {"file_path": "/home/ann/docs/a"}, "t2"),
+            ("Read", {"file_path": "/home/ben/docs/a"}, "t2"),
+            ("Bash", STATUS, "t1"),
+            ("Bash", REMOVE, "t1"),
+            ("Bash", STATUS, "another call"),
+        )
+    ]
+
+    assert [hook.may_repeat(each) for each in requests] == [True, False, True, False, False]

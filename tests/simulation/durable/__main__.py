@@ -1,23 +1,24 @@
-"""Plays seeds, prints what is wrong: `python -m tests.simulation.durable 0 1000 [wide] [show]`."""
+"""Plays seeds and prints what is wrong: `python -m tests.simulation.durable 0 99 wide show`."""
 
 from __future__ import annotations
 
 import collections
 import logging
 import sys
+from collections.abc import Callable
 
 from tests.simulation.durable.invariants import broken
-from tests.simulation.durable.plans import draw, draw_wide
+from tests.simulation.durable.plans import Plan, draw, draw_far, draw_wide
 from tests.simulation.durable.playing import play
 
 
-def main(first: int, count: int, *, is_wide: bool, shows: bool) -> int:
+def main(first: int, count: int, make: Callable[[int], Plan], *, shows: bool) -> int:
     """Play `count` seeds from `first` on, and return the exit status."""
     logging.disable()
     sys.unraisablehook = lambda _: None
     found: dict[str, list[int]] = collections.defaultdict(list)
     for seed in range(first, first + count):
-        out = play((draw_wide if is_wide else draw)(seed))
+        out = play(make(seed))
         wrong = broken(out)
         if shows:
             sys.stdout.write(out.story(wrong))
@@ -32,6 +33,5 @@ def main(first: int, count: int, *, is_wide: bool, shows: bool) -> int:
 
 if __name__ == "__main__":
     words = sys.argv[3:]
-    sys.exit(
-        main(int(sys.argv[1]), int(sys.argv[2]), is_wide="wide" in words, shows="show" in words)
-    )
+    kind = draw_far if "far" in words else draw_wide if "wide" in words else draw
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), kind, shows="show" in words))

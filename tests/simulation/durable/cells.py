@@ -11,17 +11,22 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from steersman import Agent, Allow
+from steersman.errors import SessionInUse
 from steersman.options import Park
 from steersman.permissions import Policy
 from tests.simulation.durable.outcome import Outcome
 from tests.simulation.durable.plans import KEY, Plan
 from tests.simulation.durable.playing import in_world
-from tests.simulation.durable.world import Process, World
+from tests.simulation.durable.world import LEASE, Process, World
 
 __all__ = ["EVENTS", "STATES", "look_at"]
 
-LONG, LEASE = 3.0, 6.0
+LONG = 3.0
 CONVERSATION = "customer 7"
+
+
+async def _opened(agent: Agent) -> Any:
+    return await agent.open(CONVERSATION)
 
 
 class Stage:
@@ -37,7 +42,7 @@ class Stage:
     async def begin(self) -> None:
         """Have a new host open the conversation, and send the prompt."""
         await self.open()
-        self.turn = await self.session.send(f"pay {KEY}", key=KEY)
+        self.turn = await self.host.start(self.session.send(f"pay {KEY}", key=KEY))
 
     async def open(self) -> None:
         policy = Policy(otherwise="ask") if self.world.plan.is_exact else None
@@ -49,7 +54,7 @@ class Stage:
             wait=2 * LEASE,
             policy=policy,
         )
-        self.session = await agent.open(CONVERSATION)
+        self.session = await self.host.start(_opened(agent))
 
     async def asked(self) -> Any:
         async with contextlib.aclosing(self.person.inbox.watch()) as watch:
@@ -70,7 +75,7 @@ class Stage:
     async def taken_up(self) -> None:
         if self.session.state == "completed":
             await self.next_host()
-            (self.turn,) = await self.session.take_up()
+            (self.turn,) = await self.host.start(self.session.take_up())
 
 
 async def later(seconds: float) -> None:
@@ -131,6 +136,42 @@ async def kill(stage: Stage) -> None:
     await later(2 * LEASE)
 
 
+async def stop(stage: Stage) -> None:
+    """Stop the host until its guard has ended the CLI, shortly before its lease is over."""
+    await stage.taken_up()
+    ((until,),) = stage.world.database.execute(LEASE_END)
+    stage.host.stop(until - stage.world.clock() - 0.2)
+    await later(2 * LEASE)
+
+
+async def lose_store(stage: Stage) -> None:
+    await stage.taken_up()
+    stage.host.away_until = stage.world.now + 2 * LEASE
+    await later(3 * LEASE)
+
+
+async def lose_cli(stage: Stage) -> None:
+    await stage.taken_up()
+    stage.host.kill_cli()
+    await go_on(stage)
+
+
+async def open_again(stage: Stage) -> None:
+    """Have a second host open the conversation that the first one has."""
+    await stage.taken_up()
+    first = stage.session, stage.turn
+    with contextlib.suppress(SessionInUse):
+        await stage.next_host()
+    stage.session, stage.turn = first
+    await go_on(stage)
+
+
+async def withdraw(stage: Stage) -> None:
+    await stage.taken_up()
+    assert not await stage.turn.withdraw()
+    await go_on(stage)
+
+
 async def interrupt(stage: Stage) -> None:
     await stage.taken_up()
     await stage.session.interrupt()
@@ -182,8 +223,14 @@ EVENTS: dict[str, Act] = {
     "`interrupt()`": interrupt,
     "`cancel()`": cancel,
     "`expire()`": expire,
+    "`withdraw()`": withdraw,
+    "SIGSTOP, SIGCONT": stop,
+    "the store is away": lose_store,
+    "the CLI dies": lose_cli,
+    "a second host": open_again,
     "goes on": go_on,
 }
+LEASE_END = "SELECT lease_until FROM steersman_conversations"
 
 
 def look_at(state: str, event: str, *, is_exact: bool) -> str:

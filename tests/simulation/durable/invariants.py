@@ -11,6 +11,8 @@ __all__ = ["INVARIANTS", "broken"]
 
 ENDED = {"interrupt", "cancel", "withdraw"}
 """What a program does to end a turn for good."""
+LOSSES = {"is killed", "is stopped", "loses its CLI", "loses its store"}
+"""After what a call may be asked about again."""
 
 
 def no_tool_without_an_answer_of_its_own(out: Outcome) -> Iterator[str]:
@@ -53,10 +55,8 @@ def only_interrupt_and_cancel_end_a_turn_for_good(out: Outcome) -> Iterator[str]
 
 
 def nobody_is_asked_again_without_a_loss(out: Outcome) -> Iterator[str]:
-    """Each further ask has a kill, a lost CLI or an interrupt before it, and shows the answer."""
-    losses = sum(
-        out.count(each) for each in ("is killed", "loses its CLI", "loses its store", *ENDED)
-    )
+    """Each further ask has a loss or an interrupt before it, and shows the answer."""
+    losses = sum(out.count(each) for each in (*LOSSES, *ENDED))
     for command in out.plan.commands:
         asked = [each for each in out.asks if each.command == command]
         if len(asked) > 1 + losses:
@@ -74,7 +74,7 @@ def a_leave_kills_no_tool_that_ends_within_the_grace(out: Outcome) -> Iterator[s
 
 
 def a_turn_fails_only_with_its_store_or_lease(out: Outcome) -> Iterator[str]:
-    if any(each.leave == "store away" for each in out.plan.lives):
+    if any(each.leave in ("store away", "stop") for each in out.plan.lives):
         return
     for host, outcome, _ in out.results:
         if outcome == "failed":
@@ -85,6 +85,7 @@ def everything_ends_once_everybody_answers(out: Outcome) -> Iterator[str]:
     for key, state, _ in out.rows:
         if state != "settled":
             yield f"row {key} {state}"
+    yield from (f"job {each.about}" for each in out.log if each.what == "job is lost")
 
 
 def an_open_ask_belongs_to_an_unsettled_turn(out: Outcome) -> Iterator[str]:

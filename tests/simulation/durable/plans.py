@@ -6,11 +6,11 @@ import random
 from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["KEY", "OTHER_KEY", "Deed", "Leave", "Life", "Plan", "draw", "draw_wide"]
+__all__ = ["KEY", "OTHER_KEY", "Deed", "Leave", "Life", "Plan", "draw", "draw_far", "draw_wide"]
 
 KEY, OTHER_KEY = "invoice 7", "invoice 8"
 
-Leave = Literal["stays", "park", "aclose", "term", "kill", "kill at call", "store away"]
+Leave = Literal["stays", "park", "aclose", "term", "kill", "kill at call", "store away", "stop"]
 Deed = Literal["", "interrupt", "cancel", "withdraw", "CLI dies", "another key"]
 """What else happens to a host, or what it does, before it leaves."""
 
@@ -36,12 +36,14 @@ class Life:
     deed: Deed = ""
     deed_after: float = 0.0
     """Seconds from the ask that it waits for if `by_ask`, else from its begin."""
+    stopped: float = 0.0
+    """Seconds that it is stopped, as by a SIGSTOP; it stays after that."""
 
     def __str__(self) -> str:
         of = "its tool" if self.by_tool else "its ask" if self.by_ask else "its begin"
-        call = f" {self.call}" if self.leave == "kill at call" else ""
+        more = {"kill at call": f" {self.call}", "stop": f" for {self.stopped:.3f}"}
         deed = f", {self.deed} after {self.deed_after:.3f}" if self.deed else ""
-        left = f"{self.leave}{call} {self.after:.3f} after {of}"
+        left = f"{self.leave}{more.get(self.leave, '')} {self.after:.3f} after {of}"
         return f"{self.begins}, {left}, Park({self.parks}){deed}"
 
 
@@ -59,14 +61,23 @@ class Plan:
     grace: float
     is_at_once: bool = False
     """Whether the model makes its calls in one message."""
+    delegates: bool = False
+    """Whether the model has a subagent make each call."""
+    is_fleet: bool = False
+    """Whether each life is that of a worker, and each prompt a job."""
     expiring: int | None = None
     """Which of the asks is not answered but expires; None for none."""
 
     @property
     def commands(self) -> list[str]:
         """The commands of all turns that the run may have."""
-        keys = [KEY, OTHER_KEY] if any(each.deed == "another key" for each in self.lives) else [KEY]
-        return [command for key in keys for command in self.commands_of(key)]
+        return [command for key in self.keys for command in self.commands_of(key)]
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys that the run may send."""
+        has_other = any(each.deed == "another key" for each in self.lives)
+        return [KEY, OTHER_KEY] if has_other else [KEY]
 
     def commands_of(self, key: str) -> list[str]:
         """The commands that the model runs in the turn with this key."""
@@ -81,6 +92,7 @@ class Plan:
             f" answers after {[round(each, 3) for each in self.delays]}"
             f"{' (no)' if self.denies else ''}, grace {self.grace}"
             f"{', at once' if self.is_at_once else ''}"
+            f"{', by subagents' if self.delegates else ''}{', in a fleet' if self.is_fleet else ''}"
             f"{'' if self.expiring is None else f', ask {self.expiring} expires'}\n    "
             + "\n    ".join(map(str, self.lives))
         )
@@ -159,3 +171,30 @@ def draw_wide(seed: int) -> Plan:
         expiring=dice.choice((None, None, None, None, 0, 1)),
         work=dice.choice((0.0, 0.3, 2.0, 4.0)),
     )
+
+
+def draw_far(seed: int) -> Plan:
+    """Draw what `draw_wide` does, and hosts that are stopped, subagents, and workers of a fleet."""
+    plan, dice = draw_wide(seed), random.Random(f"far {seed}")
+    lives = tuple(_far_life(dice, each) for each in plan.lives)
+    plan = replace(plan, lives=lives, delegates=dice.random() < 0.3)
+    return _fleet(plan, dice) if dice.random() < 0.25 else plan
+
+
+def _fleet(plan: Plan, dice: random.Random) -> Plan:
+    """Make each host of a plan a worker. Several may work at a time."""
+    lives = tuple(
+        replace(each, deed=each.deed if each.deed in FLEET_DEEDS else "", waits=dice.random() < 0.4)
+        for each in plan.lives
+    )
+    return replace(plan, lives=lives, is_fleet=True)
+
+
+FLEET_DEEDS = {"", "CLI dies", "another key"}
+"""The second key is the second job."""
+
+
+def _far_life(dice: random.Random, life: Life) -> Life:
+    stopped = dice.choice((0.5, 3.0, 6.0, 20.0)) * dice.uniform(0.8, 1.2)
+    is_stopped, waits = dice.random() < 0.5, dice.random() < 0.4
+    return replace(life, leave="stop", waits=waits, stopped=stopped) if is_stopped else life

@@ -14,16 +14,19 @@ import steersman._factory as factory
 from steersman import Agent, Allow, Deny
 from steersman._session import leases
 from steersman.errors import SteersmanError
+from steersman.fleet.ports import JobSpec
 from steersman.options import Park
-from steersman.permissions import Policy
+from steersman.permissions import Policy, allow
 from steersman.stores._sql.database import Transaction
+from tests.simulation.durable.fleet import JobLog, WorkerProcess
 from tests.simulation.durable.outcome import Outcome
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Life, Plan
-from tests.simulation.durable.world import Process, SimLoop, World
+from tests.simulation.durable.world import LEASE, Process, SimLoop, World
 
 __all__ = ["in_world", "play"]
 
-LEASE, CONVERSATION = 6.0, "customer 7"
+CONVERSATION = "customer 7"
+ASKS = Policy(allow("Task"), otherwise="ask")
 LIMIT = 2000.0
 ENDGAME = 240.0
 """Virtual seconds in which all that is left must end, once everybody answers."""
@@ -32,7 +35,8 @@ ENDGAME = 240.0
 def play(plan: Plan) -> Outcome:
     """Play a run, and return what came of it."""
     out = Outcome(plan)
-    in_world(plan, out, lambda world: _Player(world, plan, out).play())
+    player = _FleetPlayer if plan.is_fleet else _Player
+    in_world(plan, out, lambda world: player(world, plan, out).play())
     return out
 
 
@@ -58,6 +62,7 @@ def in_world(plan: Plan, out: Outcome, work: Callable[[World], Awaitable[None]])
             out.read_rows(world.path)
             _bury(loop)
             loop.close()
+            world.close()
             factory.transcript_reader, leases._boot_time = before
 
 
@@ -91,7 +96,6 @@ class _Player:
 
     async def play(self) -> None:
         person = asyncio.ensure_future(self._answer())
-        watching = asyncio.ensure_future(self._world.watch_asks())
         for number, life in enumerate(self._plan.lives, 1):
             living = asyncio.ensure_future(self._live(f"host {number}", life))
             self._tasks.append(living)
@@ -100,8 +104,9 @@ class _Player:
             await asyncio.sleep(life.pause)
         self._world.note("world", "endgame")
         await self._finish()
+        # An answer may have been used before its author learns that it is stored.
+        await asyncio.sleep(1.0)
         person.cancel()
-        watching.cancel()
         for each in self._tasks:
             each.cancel()
 
@@ -139,7 +144,7 @@ class _Player:
     # Hosts
 
     def _agent(self, host: Process, parks: float | None) -> Agent:
-        more: dict[str, Any] = {"policy": Policy(otherwise="ask")} if self._plan.is_exact else {}
+        more: dict[str, Any] = {"policy": ASKS} if self._plan.is_exact else {}
         return Agent(
             transport=host,
             inbox=host.inbox,
@@ -154,7 +159,7 @@ class _Player:
         host.dies_at_call = life.call if life.leave == "kill at call" else None
         self._asked.clear()
         self._world.begun.clear()
-        main = asyncio.ensure_future(self._main(host, life))
+        main = host.start(self._main(host, life))
         leaving = asyncio.ensure_future(self._leave(host, life, main))
         self._tasks += [main, leaving]
         died = asyncio.ensure_future(host.died.wait())
@@ -177,6 +182,8 @@ class _Player:
                 main.cancel()
             case "kill":
                 host.kill()
+            case "stop":
+                host.stop(life.stopped)
             case _:
                 self._world.note(host.name, "loses its store")
                 host.away_until = self._world.now + LEASE + 3
@@ -259,6 +266,62 @@ class _Player:
             if not await _unsettled(worker):
                 return
             await asyncio.sleep(0.5)
+
+
+class _FleetPlayer(_Player):
+    """Plays workers instead of hosts; the prompts are jobs."""
+
+    def __init__(self, world: World, plan: Plan, out: Outcome) -> None:
+        super().__init__(world, plan, out)
+        self._log = JobLog()
+        self._log.submit(
+            *(JobSpec(conversation=CONVERSATION, prompt=f"pay {key}", key=key) for key in plan.keys)
+        )
+
+    def _worker(self, host: Process, parks: float | None) -> WorkerProcess:
+        return WorkerProcess(host, self._log, self._agent(host, None), parks or 1.0)
+
+    async def _main(self, host: Process, life: Life) -> None:
+        working = self._worker(host, life.parks)
+        if life.deed == "CLI dies":
+            self._tasks.append(host.start(self._lose_cli(host, life)))
+        if life.leave in ("stays", "park", "aclose", "term"):
+            self._tasks.append(host.start(self._drain(host, life, working)))
+        await working.run()
+
+    async def _lose_cli(self, host: Process, life: Life) -> None:
+        await self._moment(life)
+        await asyncio.sleep(life.deed_after)
+        self._world.note(host.name, "loses its CLI")
+        host.kill_cli()
+
+    async def _drain(self, host: Process, life: Life, working: WorkerProcess) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._moment(life), 20)
+        await asyncio.sleep(life.after)
+        self._world.note(host.name, "is drained")
+        working.worker.drain()
+
+    async def _leave(self, host: Process, life: Life, main: asyncio.Task[None]) -> None:
+        if life.leave != "term":
+            await super()._leave(host, life, main)
+
+    async def _finish(self) -> None:
+        host = Process(self._world, "worker")
+        working = host.start(self._worker(host, None).run())
+        self._tasks.append(working)
+        until = self._world.now + ENDGAME
+        jobs = self._log.jobs
+        while self._world.now < until and jobs.keys() - self._log.results.keys():  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.5)
+        for id_, spec in jobs.items():
+            result = self._log.results.get(id_)
+            if result is None:
+                self._world.note("fleet", "job is lost", spec.key)
+            else:
+                outcome, text = str(result["outcome"]), str(result.get("text", ""))
+                self._world.note("fleet", "job settles", f"{spec.key} {outcome} {text!r}")
+                self._out.results.append(("fleet", outcome, text))
 
 
 async def _unsettled(process: Process) -> bool:

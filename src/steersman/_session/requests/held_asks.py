@@ -25,6 +25,8 @@ class HeldInInbox:
     clock: Clock
     redact: Callable[[bytes], bytes]
     report: Callable[[str, BaseException | str], None]
+    is_repeatable: Callable[[CanUseTool], bool]
+    """Whether a call may run twice."""
     shown: Callable[[Ask], None]
     """Called with each ask that is opened."""
 
@@ -37,6 +39,7 @@ class HeldInInbox:
             payload=payload,
             created=self.clock(),
             turn=self.turn(),
+            is_repeatable=self.is_repeatable(payload),
         )
         self.note(Kind.ASKED, **ask_details(ask, self.redact))
         self.shown(ask)

@@ -70,6 +70,7 @@ class HoldingHook:
         self._inbox: HeldAsks | None = None
         self._may_hold: Callable[[], bool] = bool
         self._count: Callable[[], Callable[[], None]] = lambda: _nothing
+        self._called: Callable[[CanUseTool], None] = lambda _: None
         self._held: dict[str, _Held] = {}
         self.has_prompt = not options.goes_on
         """Whether a prompt was sent. Before, only a call that was deferred can come."""
@@ -82,12 +83,15 @@ class HoldingHook:
         inbox: HeldAsks,
         may_hold: Callable[[], bool],
         count: Callable[[], Callable[[], None]],
+        called: Callable[[CanUseTool], None],
     ) -> None:
         """Open asks in `inbox`, and hold their calls as long as `may_hold` returns True.
 
         `count` is called for each call that is held; what it returns is called when it is not.
+        `called` is called for each call of the main agent in a turn of this session.
         """
         self._inbox, self._may_hold, self._count = inbox, may_hold, count
+        self._called = called
 
     def watched(self, hooks: Iterable[Registered]) -> list[Registered]:
         """Return the hooks of the session, so that their decisions about calls are known here."""
@@ -155,6 +159,8 @@ class HoldingHook:
         """Return the policy's decision, at once or, if the call will be asked about, later."""
         if not self.has_prompt:
             return self._hold_resumed(event)
+        if event.agent_id is None:
+            self._called(_request(event, NO_OPINION))
         reply = self._reply(event)
         return self._hold(event, reply) if self._will_be_asked(event, reply) else reply
 
@@ -209,6 +215,7 @@ class HoldingHook:
             del self._held[event.tool_use_id]
         if how == "deferred":
             return DEFER
+        self._called(held.request)
         reply = self._reply(event)
         return await self._hold(event, reply) if self._will_be_asked(event, reply) else reply
 

@@ -373,8 +373,8 @@ class InboxForwarder:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: dict[str, Ask] = {}
-        self.is_repeatable: Callable[[str], bool] = lambda _: False
-        """Called with the name of a tool; returns True if it is declared as one to be repeated."""
+        self.is_repeatable: Callable[[Payload], bool] = lambda _: False
+        """Called with each request; returns True if its call may run twice."""
         self.was_shown: Callable[[Payload], bool] = lambda _: False
         """Called with each request; returns True if its ask was opened before the request."""
 
@@ -396,7 +396,7 @@ class InboxForwarder:
             payload=payload,
             created=self._clock(),
             turn=self._turn(),
-            is_repeatable=isinstance(payload, CanUseTool) and self.is_repeatable(payload.tool_name),
+            is_repeatable=self.is_repeatable(payload),
         )
 
         def settle(answer: object, by: str) -> None:

@@ -124,6 +124,17 @@ class PolicyHook:
         found = self._decide(replace(call, input=changed))
         return Deny(_reason(found)) if found.verdict == "deny" else None
 
+    def may_repeat(self, request: CanUseTool) -> bool:
+        """Return whether the policy declares the call as one that may run twice.
+
+        A call that no event has announced is none: it is not known where it is made.
+        """
+        call = self._calls.get(request.tool_use_id)
+        if call is None or not self._policy.repeatable:
+            return False
+        readings = readings_of(replace(call, input=request.input), follows_words=self._guards_files)
+        return all(map(self._policy.may_repeat, readings))
+
     def _call_of(self, event: PreToolUse | PermissionRequest) -> ToolCall:
         is_main = event.agent_id is None
         return ToolCall(

@@ -23,9 +23,12 @@ from steersman._session.requests.permissions import (
     ignore_answer,
 )
 from steersman._session.requests.tool_servers import ToolServers
+from steersman.permissions import CanUseTool
 
 if TYPE_CHECKING:
     from steersman._session.requests.holding import HoldingHook
+    from steersman._session.requests.policy_hook import PolicyHook
+    from steersman.permissions.asks import Payload
 
 __all__ = ["CliRequest", "Responder"]
 
@@ -44,10 +47,19 @@ class Responder:
     gate: Gate
     holding: HoldingHook | None = None
     """The hook that holds calls, which is one of `hooks`; None without a durable inbox."""
+    policy: PolicyHook | None = None
+    """The hook that applies the policy, if there is one."""
 
     def __post_init__(self) -> None:
         if self.permissions.inbox is not None:
-            self.permissions.inbox.is_repeatable = self.servers.is_repeatable
+            self.permissions.inbox.is_repeatable = self.is_repeatable
+
+    def is_repeatable(self, payload: Payload) -> bool:
+        """Whether a call is declared as one that may run twice, by its tool or by the policy."""
+        if not isinstance(payload, CanUseTool):
+            return False
+        by_policy = self.policy is not None and self.policy.may_repeat(payload)
+        return by_policy or self.servers.is_repeatable(payload.tool_name)
 
     def answer(
         self, asked: CliRequest, session_id: str, reply: SendAnswer = ignore_answer

@@ -9,6 +9,7 @@ import asyncio
 import time
 import uuid as uuids
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from typing import TypeVar, cast
 
 from steersman import _json
@@ -223,22 +224,18 @@ Row = tuple[str, int, JsonDict | None]
 
 async def _rows(store: SessionStore, key: str) -> list[Row]:
     """Return the sessions of a project, newest first. An error of the store is the caller's."""
-    has_summaries, has_list = (
-        _has(store, name) for name in ("list_session_summaries", "list_sessions")
-    )
-    if not has_summaries and not has_list:
+    has_list = _has(store, "list_sessions")
+    kept: dict[str, tuple[int, JsonDict]] | None = None
+    if _has(store, "list_session_summaries"):
+        with suppress(NotImplementedError):
+            summaries = await store.list_session_summaries(key)
+            kept = {each["session_id"]: (each["mtime"], each["data"]) for each in summaries}
+    if kept is None and not has_list:
         raise ValueError(
             "session_store implements neither list_session_summaries() nor list_sessions(),"
             " so its sessions cannot be listed. Provide a store with at least one of those methods."
         )
-    kept: dict[str, tuple[int, JsonDict]] = {}
-    if has_summaries:
-        try:
-            summaries = await store.list_session_summaries(key)
-            kept = {each["session_id"]: (each["mtime"], each["data"]) for each in summaries}
-        except NotImplementedError:
-            if not has_list:
-                raise
+    kept = kept or {}
     rows: list[Row] = [(each, *about) for each, about in kept.items()]
     if has_list:
         listed = await store.list_sessions(key)

@@ -45,8 +45,13 @@ class DbosEngine:
                 await ended(spec)
             return result
 
-        await runner.start(code, segment)
+        # Jobs that waited begin while it starts, and their code calls this engine.
         self._runner = runner
+        try:
+            await runner.start(code, segment)
+        except BaseException:
+            self._runner = None
+            raise
 
     @property
     def runner(self) -> Runner:

@@ -77,13 +77,20 @@ SPEND = (
 )
 """Uses the answers of the asks that the rest of the statement names."""
 
-OF_SUBAGENT = '%"agent_id":"%'
-"""In the JSON of an ask; within a text of the model, the quotes are escaped."""
 OWNED = (
     "SELECT 1 FROM steersman_conversations"
     " WHERE session = ? AND lease_token = ? AND lease_until > :lease AND version <= 1"
 )
 UNUSED = "(state = 'open' OR (state IN ('answered', 'expired') AND used_mark IS NULL))"
+"""The asks that wait, or whose answer is unused."""
+LEFT = (
+    "SELECT number, ask, opened_change > (SELECT c.lease_change FROM steersman_conversations c"  # noqa: S608 - ours
+    " WHERE c.session = steersman_asks.session) FROM steersman_asks"
+    f" WHERE session = ? AND turn = ? AND version <= 1 AND {UNUSED}"
+)
+TURN_END = (
+    "SELECT outcome FROM steersman_turns WHERE session = ? AND uuid = ? AND state = 'settled'"
+)
 
 _NO_ASK = Ask(id="", session="", payload=CanUseTool(tool_name="", input={}), created=0.0)
 
@@ -97,7 +104,10 @@ class AskTable:
     async def open(
         self, ask: Ask, expires_after: float | None, awaited: Collection[int], token: str = ""
     ) -> AskRow | None:
-        """Store `ask`, or find it again, and return its row; None if the lease is lost."""
+        """Store `ask`, or find it again, and return its row.
+
+        None if the lease is lost, or the turn of the ask has ended: nothing would close it.
+        """
 
         async def work(tx: Transaction) -> AskRow | None:
             change = await self._begin(tx)
@@ -106,6 +116,8 @@ class AskTable:
             known = [row for row in await _known(tx, ask) if row.number not in awaited]
             if known:
                 return known[0]
+            if await _has_ended(tx, ask):
+                return None
             earlier = await _earlier(tx, ask, token)
             kept = ask if earlier is None else replace(ask, earlier=earlier.answer)
             returns = self._database.is_server
@@ -249,22 +261,43 @@ async def close_asks(tx: Transaction, session: str, turn: str, outcome: str, cha
 
     Both names are as they are stored.
     """
-    ours, values = "AND session = ? AND turn = ?", [session, turn]
-    if outcome == "completed":
-        ours, values = f"{ours} AND ask NOT LIKE ?", [*values, OF_SUBAGENT]
-    await tx.run(f"{CLOSE} {ours}", f"the turn was {outcome}", change, change, *values)
-    await tx.run(f"{SPEND} {ours}", "", change, *values)
+    for number, text, is_of_owner in await tx.run(LEFT, session, turn):
+        if outcome == "completed" and is_of_owner and _is_of_subagent(text):
+            continue
+        await tx.run(f"{CLOSE} AND number = ?", f"the turn was {outcome}", change, change, number)
+        await tx.run(f"{SPEND} AND number = ?", "", change, number)
+
+
+def _is_of_subagent(ask: str) -> bool:
+    try:
+        return bool(getattr(ask_from_json(ask).payload, "agent_id", None))
+    except UsageError:
+        # Damaged, or of a later release: nobody could answer it.
+        return False
+
+
+async def _has_ended(tx: Transaction, ask: Ask) -> bool:
+    """Whether the turn of an ask is settled, and no background subagent of it goes on."""
+    if ask.turn is None:
+        return False
+    found = await tx.run(TURN_END, to_plain(ask.session), to_plain(ask.turn))
+    return bool(found) and (ask.agent is None or found != [("completed",)])
 
 
 async def _known(tx: Transaction, ask: Ask) -> list[AskRow]:
-    """Return the rows that may be `ask` again; those with its `tool_use_id` first."""
-    used_for = to_plain(_tool_use_id(ask))
+    """Return the rows that may be `ask` again; those with its `tool_use_id` first.
+
+    An ask of no turn and no call is known by its id: it is stored again if the database has not
+    confirmed that it was stored.
+    """
+    used_for, turn = to_plain(_tool_use_id(ask)), None if ask.turn is None else to_plain(ask.turn)
+    name = to_plain(ask.id) if turn is None and not used_for else None
     found = await tx.run(
         f"{SELECT} session = ? AND digest = ? AND tool = ? AND {UNUSED}"
-        " AND ((tool_use_id IS NOT NULL AND tool_use_id = ?) OR turn = ?)"
+        " AND ((tool_use_id IS NOT NULL AND tool_use_id = ?) OR turn = ? OR ask_id = ?)"
         " ORDER BY CASE WHEN tool_use_id = ? THEN 0 ELSE 1 END, number",
         *(to_plain(ask.session), ask.digest, to_plain(_tool(ask)), used_for),
-        *(None if ask.turn is None else to_plain(ask.turn), used_for),
+        *(turn, name, used_for),
     )
     return [row for row in map(_row, found) if row.state == "open" or row.can_be_used]
 

@@ -141,13 +141,18 @@ class SessionTable:
     async def delete(self, key: SessionKey) -> None:
         place = place_of(key)
         project, session, subpath = _names(place)
+        known: list[int] | None = None
 
         async def work(tx: Transaction) -> None:
+            nonlocal known
             await tx.lock(place.project, place.session)
-            await tx.run(
-                f"DELETE {WHERE} AND (? = '' OR subpath = ?)",
-                *(project, session, subpath, subpath),
-            )
+            if known is None:
+                named = f"SELECT id {WHERE} AND (? = '' OR subpath = ?)"
+                found = await tx.run(named, project, session, subpath, subpath)
+                known = [number for (number,) in found]
+            # By number: another process may have begun the session anew by the second time.
+            for number in known:
+                await tx.run("DELETE FROM steersman_sessions WHERE id = ?", number)
 
         await self._sessions.write(work)
 

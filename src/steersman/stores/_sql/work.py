@@ -182,16 +182,16 @@ class WorkTable:
 
         await self._database.write(work)
 
-    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
-        """Store a turn, and return it as it is stored now. Raises `LeaseLost`."""
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> None:
+        """Store a turn. Raises `LeaseLost`."""
         place, uuid = to_plain(session), to_plain(turn.uuid)
         name = None if turn.key is None else to_plain(turn.key)
         prompt = _json.dumps({"content": turn.content, "fields": dict(turn.fields)}).decode()
 
-        async def work(tx: Transaction) -> StoredTurn | None:
+        async def work(tx: Transaction) -> bool:
             change = await tx.next_change()
             if not await is_owner(tx, session, token):
-                return None
+                return False
             await tx.run(
                 ADD_TURN,
                 *(place, uuid, name, prompt, turn.when, VERSION, change, change),
@@ -203,18 +203,17 @@ class WorkTable:
                 " WHERE session = ?",
                 *(1 if found[-1] == change else 0, place),
             )
-            return _turn(found)
+            return True
 
-        stored = await self._database.write(work, is_vital=True)
-        if stored is None:
+        if not await self._database.write(work, is_vital=True):
             raise LeaseLost(session, "it was not renewed in time, or another process has it")
-        return stored
 
     async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
         """Write that a turn is `parked` or `settled`.
 
         The asks of a settled turn are closed: no request follows, also not with an answer that came
-        meanwhile. Only a background subagent outlives a turn that was completed, with its asks.
+        meanwhile. Only a background subagent outlives a turn that was completed, with its asks: one
+        of this owner, since those of an earlier owner were lost with its CLI.
         """
         if state not in {"parked", "settled"}:
             raise UsageError("state", state, "parked or settled")

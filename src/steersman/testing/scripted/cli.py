@@ -13,10 +13,10 @@ from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script
 from steersman.testing.scripted.process import ScriptedProcess
-from steersman.testing.scripted.stage import FakeTool, Faults, Stage, StartPhase
+from steersman.testing.scripted.stage import FakeTool, Faults, Stage, StartPhase, Subagent
 from steersman.transports.memory import MemoryTransport
 
-__all__ = ["FakeTool", "Faults", "ScriptedCLI", "StartPhase"]
+__all__ = ["FakeTool", "Faults", "ScriptedCLI", "StartPhase", "Subagent"]
 
 PATIENCE = 5.0
 """Default timeout of the waits, in seconds."""
@@ -33,7 +33,7 @@ class ScriptedCLI:
         self,
         script: Script | None = None,
         *,
-        tools: Mapping[str, FakeTool] | None = None,
+        tools: Mapping[str, FakeTool | Subagent] | None = None,
         faults: Faults | None = None,
         checks_output: bool = True,
         retry_pace: float = 0.0,

@@ -14,7 +14,7 @@ MODES = ("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan
 
 EDITING = frozenset({"Edit", "NotebookEdit", "Write"})
 HARMLESS = frozenset(
-    {"Glob", "Grep", "ListAgents", "Read", "StructuredOutput", "TodoWrite", "ToolSearch"}
+    {"Glob", "Grep", "ListAgents", "Read", "StructuredOutput", "Task", "TodoWrite", "ToolSearch"}
 )
 HARMLESS_COMMANDS = frozenset({"cat", "cd", "echo", "false", "ls", "pwd", "sleep", "true", "wc"})
 SHELL_MAGIC = re.compile(r"[>|;`$(\n]")

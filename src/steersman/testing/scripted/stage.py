@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,10 +14,23 @@ from steersman.testing.script import Script, Stall, Step
 from steersman.testing.scripted.conversation import Memory
 from steersman.testing.scripted.output import new_id
 
-__all__ = ["FakeTool", "Faults", "Stage", "StartPhase"]
+__all__ = ["FakeTool", "Faults", "Stage", "StartPhase", "Subagent"]
 
 FakeTool = Callable[[JsonDict], Json | Awaitable[Json]]
 """Replaces a built-in tool: takes the input and returns a text, or raises to fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subagent:
+    """Replaces the tool `Task`: a subagent in the foreground, which makes calls one by one.
+
+    Its answer are their results. The CLI's own file has the call of the tool, and none of these: a
+    process that is lost has lost the subagent.
+    """
+
+    calls: Callable[[JsonDict], Sequence[tuple[str, JsonDict]]]
+    """Returns the names and inputs of the calls for the input of the tool."""
+
 
 StartPhase = Literal["first byte", "initialize", "turn"]
 
@@ -45,7 +58,7 @@ class Stage:
     def __init__(
         self,
         script: Script,
-        tools: Mapping[str, FakeTool],
+        tools: Mapping[str, FakeTool | Subagent],
         faults: Faults,
         *,
         checks_output: bool,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -12,10 +13,10 @@ from steersman._json import Json, JsonDict, JsonObject
 from steersman.testing.scripted.hooks import HookReply, HookRunner, Verdict, verdict_of
 from steersman.testing.scripted.host import Host, HostClosed, HostRefused
 from steersman.testing.scripted.mcp import McpServers
-from steersman.testing.scripted.output import Output
+from steersman.testing.scripted.output import Output, new_id
 from steersman.testing.scripted.permissions import Permissions
 from steersman.testing.scripted.schema import schema_errors
-from steersman.testing.scripted.stage import FakeTool, Stage
+from steersman.testing.scripted.stage import Stage, Subagent
 
 __all__ = ["BUILT_IN", "STRUCTURED_OUTPUT", "ToolCall", "ToolOutcome", "ToolRunner", "rejected"]
 
@@ -38,6 +39,9 @@ BUILT_IN = (
     "Write",
 )
 STRUCTURED_OUTPUT = "StructuredOutput"
+AGENT_TYPE = "general-purpose"
+_agent: ContextVar[str | None] = ContextVar("agent", default=None)
+"""The subagent that makes a call; None for the main agent."""
 SAFE_TOGETHER = frozenset({"Glob", "Grep", "Read", "WebFetch", "WebSearch"})
 
 REJECTED = (
@@ -290,6 +294,8 @@ class ToolRunner:
             request["description"] = str(call.input["description"])
         if found := self._servers.find(call.name):
             request["mcp_server"] = {"name": found[0].name, "source": "sdk"}
+        if (agent := _agent.get()) is not None:
+            request["agent_id"] = agent
         if verdict.decision == "ask":
             request |= {"decision_reason": verdict.reason, "decision_reason_type": "hook"}
         return request
@@ -329,7 +335,9 @@ class ToolRunner:
         return await self._play(call)
 
     async def _play(self, call: ToolCall) -> ToolOutcome:
-        fake: FakeTool = self._stage.tools.get(call.name, _echo)
+        fake = self._stage.tools.get(call.name, _echo)
+        if isinstance(fake, Subagent):
+            return await self._delegate(call, fake)
         try:
             played: Json = fake(dict(call.input))
             given: Json = await played if inspect.isawaitable(played) else played
@@ -340,6 +348,28 @@ class ToolRunner:
             shown = text or "(Bash completed with no output)"
             return ToolOutcome(shown, value=_bash_value(text), reports_success=True)
         return ToolOutcome(text, value=given)
+
+    async def _delegate(self, call: ToolCall, subagent: Subagent) -> ToolOutcome:
+        agent = new_id("a")
+        _agent.set(agent)
+        task: JsonDict = {"task_id": agent, "tool_use_id": call.id}
+        about = {"description": str(call.input.get("description", "")), "task_type": "local_agent"}
+        self._output.system("task_started", **task, **about, is_backgrounded=False)
+        marks: JsonDict = {"parent_tool_use_id": call.id, "agent_id": agent}
+        said: list[str] = []
+        for name, given in subagent.calls(call.input):
+            made = ToolCall(new_id("toolu"), name, given)
+            use = {"type": "tool_use", "id": made.id, "name": name, "input": given}
+            message = {"id": new_id("msg"), "type": "message", "role": "assistant"}
+            self._output.assistant(
+                {**message, "model": "scripted", "content": [use], "usage": {}}, **marks
+            )
+            outcome = await self.run(made)
+            self._output.user([outcome.block(made.id)], tool_use_result=outcome.value, **marks)
+            said.append(str(outcome.content))
+        self._output.system("task_notification", **task, status="completed", summary="done")
+        _agent.set(None)
+        return ToolOutcome("\n".join(said), value="\n".join(said))
 
     def _take_structured_output(self, call: ToolCall) -> ToolOutcome:
         assert self.json_schema is not None
@@ -380,6 +410,8 @@ class ToolRunner:
     ) -> list[HookReply]:
         given = {"tool_name": call.name, "tool_input": call.input, **(fields or {})}
         given["tool_use_id"] = call.id
+        if (agent := _agent.get()) is not None:
+            given |= {"agent_id": agent, "agent_type": AGENT_TYPE}
         if found := self._servers.find(call.name):
             given["mcp_server"] = {"name": found[0].name, "source": "sdk"}
         return await self._hooks.fire(event, given, tool_name=call.name, tool_use_id=call.id)

@@ -17,8 +17,10 @@ __all__ = ["DEFERRED", "FIELDS", "INTERRUPTED", "OLDER", "SCENES", "SPELT"]
 SESSION = uuid_of(6)
 FIELDS = ("subtype", "is_error", "terminal_reason", "stop_reason")
 """The fields of a result that say how the turn ended."""
+TOLD = FIELDS.index("stop_reason")
+"""How many of them come before the last one."""
 
-SPELT: JsonDict = {
+SPELT: dict[str, list[Json]] = {
     "completed": ["success", False, "completed", "end_turn"],
     "hook_stopped": ["success", False, "hook_stopped", "tool_use"],
     "stop_hook_prevented": ["success", False, "stop_hook_prevented", "end_turn"],
@@ -34,11 +36,11 @@ SPELT: JsonDict = {
 }
 """`FIELDS` for each end, by `End.why`."""
 
-OLDER: JsonDict = {
+OLDER: dict[str, list[Json]] = {
     **SPELT,
     "api_error": ["success", True, "completed", "stop_sequence"],
     "budget_exhausted": ["error_max_budget_usd", True, None, "tool_use"],
-    # It sends the prompt, however long it is.
+    # Releases before 2.1.285 send the prompt, however long it is.
     "blocking_limit": ["success", False, "completed", "end_turn"],
     "structured_output_retry_exhausted": [
         *("error_max_structured_output_retries", True, None, "tool_use")
@@ -109,10 +111,55 @@ async def ends_of_a_turn(stage: Stage) -> JsonDict:
     }
 
 
-@ends_of_a_turn.feature("5", sees=SPELT, absent=OLDER, without="the subtype tells the end")
+@ends_of_a_turn.must("5", sees={name: SPELT[name] for name in SPELT if OLDER[name] == SPELT[name]})
 def each_end_is_spelt_as_in_our_table(seen: JsonDict) -> Json:
     """Subtype, `is_error`, `terminal_reason` and `stop_reason` of a result tell how it ended."""
-    return seen
+    return {name: spelt for name, spelt in seen.items() if OLDER[name] == SPELT[name]}
+
+
+@ends_of_a_turn.feature(
+    "5",
+    sees=SPELT["api_error"],
+    absent=OLDER["api_error"],
+    without="a result that is completed and an error is one of the API",
+)
+def a_failure_of_the_api_has_a_terminal_reason(seen: JsonDict) -> Json:
+    """The result of a turn that the API has failed says so in `terminal_reason`."""
+    return seen["api_error"]
+
+
+@ends_of_a_turn.feature(
+    "5",
+    sees=SPELT["budget_exhausted"][:TOLD],
+    absent=OLDER["budget_exhausted"][:TOLD],
+    without="the subtype tells the end",
+)
+def a_used_up_budget_has_a_terminal_reason(seen: JsonDict) -> Json:
+    """The result of a turn that has used up its budget says so in `terminal_reason`."""
+    # Before 2.1.303 without the `stop_reason` of the message, which nothing reads here.
+    return seen["budget_exhausted"][:TOLD]
+
+
+@ends_of_a_turn.feature(
+    "5",
+    sees=SPELT["blocking_limit"],
+    absent=OLDER["blocking_limit"],
+    without="the prompt is sent, and the API refuses it",
+)
+def a_prompt_that_is_too_long_is_not_sent(seen: JsonDict) -> Json:
+    """A prompt that no model takes ends its turn with `blocking_limit`."""
+    return seen["blocking_limit"]
+
+
+@ends_of_a_turn.feature(
+    "5",
+    sees=SPELT["structured_output_retry_exhausted"],
+    absent=OLDER["structured_output_retry_exhausted"],
+    without="the subtype tells the end",
+)
+def output_that_fits_no_schema_has_a_terminal_reason(seen: JsonDict) -> Json:
+    """The result of a turn whose output never fits the schema says so in `terminal_reason`."""
+    return seen["structured_output_retry_exhausted"]
 
 
 @scene

@@ -9,7 +9,7 @@ from steersman.testing.script import call, calls, say, when
 from steersman_conformance.checks import scene
 from steersman_conformance.frames import part
 from steersman_conformance.raw import RawCli
-from steersman_conformance.stage import ASKING, STREAM_JSON, Stage
+from steersman_conformance.stage import ASKING, MODE, STREAM_JSON, Stage
 
 __all__ = ["AGENTS", "SCENES", "SKILLS"]
 
@@ -49,7 +49,7 @@ async def spellings_of_names(stage: Stage) -> RawCli:
         calls(*agents),
         say("done"),
         argv=(*(each for each in STREAM_JSON if "setting-sources" not in each), ASKING),
-        flags=("--setting-sources=project",),
+        flags=("--setting-sources=project", MODE),
     ) as cli:
         await cli.initialize()
         await cli.prompt("go")
