@@ -67,6 +67,25 @@ async def test_functions_and_coroutines_run_in_one_thread_in_their_order() -> No
     assert len(set(found) - {threading.get_ident()}) == 1
 
 
+async def test_work_that_begins_as_the_last_one_ends_does_not_wait_for_more() -> None:
+    opened, done = Opened(), threading.Event()
+    thread = HomeThread("test", opened.close, 30.0)
+
+    async def second() -> None:
+        await asyncio.sleep(0)
+        done.set()
+
+    async def first() -> None:
+        # Called behind the last step of this one.
+        asyncio.get_running_loop().call_later(0, thread.start, second)
+        await asyncio.sleep(0)
+
+    thread.start(first)
+
+    assert await asyncio.to_thread(done.wait, 5.0)
+    await thread.aclose()
+
+
 async def test_an_error_is_raised_where_its_result_is_awaited() -> None:
     thread = HomeThread("test", Opened().close, 30.0)
 

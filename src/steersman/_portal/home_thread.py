@@ -203,7 +203,9 @@ class _Life:
             self._is_looping = True
         # What has come before.
         self._loop.call_soon(self._do_jobs)
-        self._loop.run_forever()
+        while self._tasks:
+            # It stops after a round in which the last task has ended, and another may have begun.
+            self._loop.run_forever()
         with self._lock:
             self._is_looping = False
 
