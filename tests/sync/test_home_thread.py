@@ -46,17 +46,18 @@ async def ended(thread: HomeThread) -> None:
 
 
 async def test_functions_and_coroutines_run_in_one_thread_in_their_order() -> None:
-    opened, order = Opened(), list[str]()
+    opened, order, came = Opened(), list[str](), asyncio.Event()
     thread = HomeThread("test", opened.close, 30.0)
 
     async def slow() -> int:
         order.append("slow begins")
-        await asyncio.sleep(0.01)
+        await came.wait()
         order.append("slow ends")
         return thread_here()
 
     def thread_here() -> int:
         order.append("here")
+        came.set()
         return threading.get_ident()
 
     async with asyncio.timeout(LIMIT):

@@ -272,12 +272,12 @@ def _is_of_subagent(ask: str) -> bool:
     try:
         return bool(getattr(ask_from_json(ask).payload, "agent_id", None))
     except UsageError:
-        # Damaged, or of a later release: nobody could answer it.
+        # Damaged, or of a later release: it cannot be answered.
         return False
 
 
 async def _has_ended(tx: Transaction, ask: Ask) -> bool:
-    """Whether the turn of an ask is settled, and no background subagent of it goes on."""
+    """Whether the turn of an ask is settled, and no background subagent of it continues."""
     if ask.turn is None:
         return False
     found = await tx.run(TURN_END, to_plain(ask.session), to_plain(ask.turn))
