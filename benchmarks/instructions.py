@@ -1,4 +1,4 @@
-"""Instruction counts of three fixed workloads, compared with those kept in the repository.
+"""Instruction counts of fixed workloads, compared with those kept in the repository.
 
 Times are noisy, counts are not. Callgrind runs each workload with few and with many items; the
 difference is the cost of an item, without the start. The check fails if a count exceeds the kept

@@ -1,7 +1,8 @@
-"""Three deterministic workloads without pipes, for counting instructions.
+"""Deterministic workloads without pipes, for counting instructions.
 
 `python -m benchmarks.workloads partial 1000` runs one. The CLI is a list of lines in memory, so
-that only steersman, asyncio and msgspec are counted, independent of the load of the machine.
+that only steersman, asyncio and msgspec are counted, independent of the load of the machine. Two
+workloads have no CLI, but a session in a SQLite file.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from benchmarks.stand_in.stand_in import load_frames, value_of
@@ -17,10 +20,14 @@ from steersman import Agent, Allow, Hooks, Toolbox, Turn, tool
 from steersman.hooks import PreToolUse
 from steersman.messages import Assistant, StreamEvent
 from steersman.ports import Launch
+from steersman.stores import SqliteStore
+from steersman.transcripts.keys import SessionKey
 from steersman.transports.memory import MemoryTransport, Wire
 
 CHUNK = 64 * 1024
 SESSION = "00000000-0000-4000-8000-0000000000aa"
+LOADS = 5
+"""How often what is stored is loaded."""
 REQUESTS = ("permission", "hook", "tool")
 
 
@@ -120,7 +127,9 @@ async def on_tool(_event: PreToolUse) -> None:
 
 
 async def run(work: str, count: int) -> int:
-    """Run a workload with `count` items. Return how many of them were read as messages."""
+    """Run a workload with `count` items. Return how many of them were read."""
+    if work in STORED:
+        return await store(work, count)
     hooks = Hooks()
     hooks.on(PreToolUse)(on_tool)
     agent = Agent(
@@ -138,7 +147,25 @@ async def run(work: str, count: int) -> int:
         return seen
 
 
-WORK: tuple[str, ...] = ("partial", "assistant", "requests")
+async def store(work: str, count: int) -> int:
+    """Append `count` entries one by one, or load them. Return how many were loaded."""
+    key: SessionKey = {"project_key": "p", "session_id": "s"}
+    entries: list[Any] = [
+        {"type": "user", "uuid": f"uuid-{number}", "text": "x" * 1000} for number in range(count)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        async with asyncio.timeout(600), SqliteStore(Path(folder, "store.db")) as made:
+            if work == "load":
+                await made.append(key, entries)
+                loaded = [await made.load(key) for _ in range(LOADS)]
+                return sum(len(each or ()) for each in loaded) // LOADS
+            for entry in entries:
+                await made.append(key, [entry])
+            return await made.positions(key)
+
+
+STORED = ("append", "load")
+WORK: tuple[str, ...] = ("partial", "assistant", "requests", *STORED)
 
 if __name__ == "__main__":
     # As in a long-running program, imported modules are not part of every garbage collection.

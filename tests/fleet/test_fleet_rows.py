@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from steersman.inbox.fleet_rows import StoredBudget, WorkerRow
-from steersman.inbox.fleet_work import StoredFleet
 from steersman.stores import PostgresStore, SqliteStore
+from steersman.stores._sql.fleet import FleetTable, StoredBudget, WorkerRow
 
 pytestmark = pytest.mark.process
 
@@ -19,14 +18,14 @@ pytestmark = pytest.mark.process
 @asynccontextmanager
 async def rows(
     kind: str, request: pytest.FixtureRequest, path: Path, count: int = 1
-) -> AsyncGenerator[list[StoredFleet]]:
+) -> AsyncGenerator[list[FleetTable]]:
     """The rows as several processes see them."""
     url = None if kind == "sqlite" else request.getfixturevalue("postgres_url")
     stores = [
         SqliteStore(path / "f.db") if url is None else PostgresStore(url) for _ in range(count)
     ]
     async with asyncio.timeout(30):
-        yield [each.inbox().fleet for each in stores]
+        yield [each.fleet for each in stores]
         for each in stores:
             await each.aclose()
 
@@ -76,7 +75,7 @@ async def test_three_workers_with_doubled_calls_never_spend_more_than_the_budget
     async with rows(kind, request, tmp_path, 3) as workers:
         await workers[0].define("team", 1.0, "day")
 
-        async def turn(worker: StoredFleet, job: str) -> str:
+        async def turn(worker: FleetTable, job: str) -> str:
             twice = [worker.reserve("team", job, 0.25), workers[0].reserve("team", job, 0.25)]
             said = set(await asyncio.gather(*twice))
             if said == {"reserved"}:

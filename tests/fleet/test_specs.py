@@ -72,7 +72,7 @@ async def test_a_worker_keeps_a_stored_job_to_the_limits_and_the_budget_of_its_a
     limits = Limits(turn=Caps(turns=1), fleet_budget="team-a")
     raised = limits_fields(Limits(turn=Caps(turns=9, usd=99.0)))
     async with SqliteStore(f"{tmp_path}/work.db") as store:
-        fleet = store.inbox().fleet
+        fleet = store.fleet
         await fleet.define("team-a", 200.0, "ever")
         segments = StoreSegments(
             {"default": Agent(transport=place, limits=limits)},

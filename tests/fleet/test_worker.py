@@ -19,10 +19,9 @@ from steersman.fleet._dbos.places import Place, place_at
 from steersman.fleet._dbos.runner import Rhythm
 from steersman.fleet.ports import job_id
 from steersman.fleet.worker import Worker, worker_name
-from steersman.inbox.fleet_rows import WorkerRow
 from steersman.permissions import Allow
 from steersman.ports import StoredTurn
-from steersman.stores import SqliteStore
+from steersman.stores import SqliteStore, WorkerRow
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests.inbox.places import Session, an_ask
 
@@ -149,7 +148,7 @@ async def test_jobs_of_a_dead_worker_are_taken_over_although_the_store_failed_me
 ) -> None:
     place = place_at(f"sqlite://{tmp_path / 'fleet.db'}", create=True)
     async with SqliteStore(tmp_path / "fleet.db") as store:
-        fleet = store.inbox().fleet
+        fleet = store.fleet
         for name in ("dead1", "dead2"):
             await fleet.join(WorkerRow(name, "m", 7, 4), 0.0)
         engine = Faulty(recover=1)
@@ -166,7 +165,7 @@ async def test_jobs_of_a_dead_worker_are_taken_over_although_the_store_failed_me
 
 
 async def stored_faults(store: SqliteStore, name: str) -> tuple[str, ...]:
-    (mine,) = [each for each in await store.inbox().fleet.workers() if each.worker == name]
+    (mine,) = [each for each in await store.fleet.workers() if each.worker == name]
     return mine.faults
 
 
@@ -179,8 +178,8 @@ async def test_a_worker_whose_row_is_gone_ends_because_others_have_its_jobs(
     running = asyncio.Task(worker.run())
     async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "fleet.db") as store:
         await worker.is_ready.wait()
-        rows = await store.inbox().fleet.workers()
-        await store.inbox().fleet.leave(worker.name)
+        rows = await store.fleet.workers()
+        await store.fleet.leave(worker.name)
         with pytest.raises(LeaseLost, match=worker.name):
             await running
 
@@ -194,7 +193,7 @@ async def test_rows_of_dead_workers_are_kept_for_an_hour_and_jobs_of_unknown_one
     caplog.set_level(logging.WARNING, "steersman.fleet")
     place = place_at(f"sqlite://{tmp_path / 'fleet.db'}", create=True)
     async with SqliteStore(tmp_path / "fleet.db") as store:
-        fleet = store.inbox().fleet
+        fleet = store.fleet
         for name, seconds in (("dead-now", -10.0), ("dead-long", -3700.0), ("alive", 60.0)):
             await fleet.join(WorkerRow(name, "m", 7, 4), seconds)
         engine = Faulty()

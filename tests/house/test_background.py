@@ -21,6 +21,7 @@ CATCHES = "it catches every error, and reports or returns it"
 SETTLES = "a callback takes its end, also an error, and settles what waits for it"
 
 REASONS = {
+    "_portal/home_thread.py::_Life.begin": CATCHES,
     "_portal/loop_thread.py::LoopThread.close.end": "it ends the loop that it runs in",
     "_portal/loop_thread.py::Trip.begin": CATCHES,
     "_session/lifecycle.py::Lifecycle._end": "`SessionEnd` hooks report their own errors",
@@ -43,7 +44,6 @@ REASONS = {
     "compat/transport.py::_CustomChannel._start": CATCHES,
     "fleet/queue.py::JobQueue.add": "it is a job: an error is its result",
     "fleet/slots.py::Slots._spawn": "a segment settles its job with its error; all else catches",
-    "inbox/keeper.py::_Run.call": SETTLES,
     "sessions/driving.py::begin_in_private_loop": "a store that was dropped is closed: as below",
     "sync/items.py::Items.__del__": "an iterator that was dropped is closed; nothing waits for it",
     "testing/scripted/hooks.py::HookRunner.permit": "it ends with the request that it watches",

@@ -19,7 +19,8 @@ from steersman.inbox.rows import AskRow, AskRows
 from steersman.inbox.waiting import Waiting, WaitingAsks
 from steersman.permissions import Allow, Deny
 from steersman.permissions.json_form import answer_to_json
-from steersman.stores.sqlite_asks import sqlite_asks
+from steersman.stores._sql.asks import AskTable
+from steersman.stores._sql.sqlite_database import SqliteDatabase
 from tests.inbox.places import OTHER, TOOL, an_ask
 
 COMMON = ("open", "answer", "step", "race")
@@ -64,12 +65,12 @@ class Process:
         self.got: list[str] = []
         """Who gave the answers that allowed something."""
         self.denied = 0
-        self.opened: list[AskRows] = []
+        self.opened: list[SqliteDatabase] = []
         self.crash()
 
     def crash(self) -> None:
-        self.opened.append(sqlite_asks(self._path, 5.0, self._clock))
-        self.rows = Unreliable(self.opened[-1])
+        self.opened.append(SqliteDatabase(self._path, 5.0, self._clock))
+        self.rows = Unreliable(AskTable(self.opened[-1]))
         self.asks = WaitingAsks(cast("Any", self.rows))
         self.waiting: list[Waiting] = []
 
@@ -96,7 +97,8 @@ class Life:
     def __init__(self, path: Path) -> None:
         self.now = 100.0
         self.processes = [Process(path, lambda: self.now) for _ in range(2)]
-        self.rows: AskRows = sqlite_asks(path, 5.0, lambda: self.now)
+        self.database = SqliteDatabase(path, 5.0, lambda: self.now)
+        self.rows = AskTable(self.database)
         self.answered: dict[str, AskRow] = {}
 
     async def play(self, step: str, which: int) -> None:  # noqa: C901 - one case per step
@@ -153,8 +155,9 @@ def test_an_answer_is_used_at_most_once(
                 await process.asks.step()
             return life, await life.rows.open_ones()
         finally:
-            for rows in (life.rows, *(each for one in life.processes for each in one.opened)):
-                await rows.aclose()
+            opened = (each for one in life.processes for each in one.opened)
+            for database in (life.database, *opened):
+                await database.aclose()
 
     life, still_open = asyncio.run(live())
 
@@ -172,8 +175,8 @@ def test_an_answer_is_used_at_most_once(
 
 async def test_an_ask_that_expires_as_another_is_opened_is_denied_and_shown(tmp_path: Path) -> None:
     now = 100.0
-    rows = sqlite_asks(tmp_path / "asks.db", 5.0, lambda: now)
-    asks = WaitingAsks(rows)
+    database = SqliteDatabase(tmp_path / "asks.db", 5.0, lambda: now)
+    asks = WaitingAsks(AskTable(database))
     got: list[Any] = []
     watch = Watch(asks.remove_watch)
     asks.add_watch(watch)
@@ -183,7 +186,7 @@ async def test_an_ask_that_expires_as_another_is_opened_is_denied_and_shown(tmp_
         await asks.step()
         now += 2 * EXPIRES
     await asks.step()
-    await rows.aclose()
+    await database.aclose()
 
     shown = [await anext(watch) for _ in range(4)]
 

@@ -5,52 +5,45 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from steersman.inbox.changes import Watch
-from steersman.inbox.keeper import LINGER, AskKeeper
-from steersman.inbox.stored import StoredInbox
-from steersman.inbox.waiting import Waiting
-from steersman.permissions import Ask, CanUseTool
-from steersman.stores.ask_table import AskTable
-from steersman.stores.sqlite_asks import sqlite_asks
-from tests.simulation.durable.world import LoopKeeper, SimLoop
+from steersman.permissions import Allow
+from steersman.stores import SqliteStore
+from steersman.stores._sql.asks import AskTable
+from steersman.stores._sql.sqlite_database import SqliteDatabase
+from tests.inbox.places import Session, an_ask, until
 
 LIMIT = 20.0
 
 
-class SlowToEnd:
-    """The rows of a file, where a listener takes some steps of its loop to end."""
+class SlowToEnd(SqliteDatabase):
+    """A file where a listener takes some steps of its loop to end."""
 
-    def __init__(self, rows: AskTable, ended: Callable[[], None]) -> None:
-        self._rows = rows
-        self._ended = ended
+    has_begun = has_ended = False
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._rows, name)
-
-    async def signal(self, changed: Callable[[], None]) -> None:
+    async def _signal(self, changed: Callable[[], None]) -> None:
+        self.has_begun = True
         try:
-            await self._rows.signal(changed)
+            await super()._signal(changed)
         finally:
             for _ in range(20):
                 await asyncio.sleep(0)
-            self._ended()
+            self.has_ended = True
 
 
 async def test_a_listener_has_closed_its_connection_before_the_thread_ends(tmp_path: Path) -> None:
-    ended: list[bool] = []
-    keeper = AskKeeper(
-        lambda: SlowToEnd(sqlite_asks(tmp_path / "asks.db", 5.0), lambda: ended.append(True))  # type: ignore[arg-type,return-value]  # the rest by `__getattr__`
-    )
-    inbox = StoredInbox(keeper)
+    store = SqliteStore(tmp_path / "asks.db")
+    database = store._database = SlowToEnd(store.path, 5.0)  # pyright: ignore[reportPrivateUsage] - the seam is the file
+    inbox = store.inbox()
     watch: Watch = inbox.watch()
 
     async with asyncio.timeout(LIMIT):
-        await inbox.list()
+        await until(lambda: database.has_begun)
         await watch.aclose()
-        await keeper.aclose()
+        await store.aclose()
 
-    assert ended == [True]
+    assert database.has_ended
 
 
 class FailsOnce:
@@ -70,42 +63,61 @@ class FailsOnce:
         return await self._rows.last_change()
 
 
-async def test_the_thread_outlives_a_defect_and_says_so_meanwhile(tmp_path: Path) -> None:
-    rows = FailsOnce(sqlite_asks(tmp_path / "asks.db", 5.0))
-    keeper = AskKeeper(lambda: rows)  # type: ignore[arg-type,return-value]  # the rest by `__getattr__`
-    loop, seen = asyncio.get_running_loop(), asyncio.Event()
+class StopsOnce(SqliteDatabase):
+    """A file where the first listener meets a defect."""
 
-    def awake() -> None:
-        loop.call_soon_threadsafe(seen.set)
+    has_failed = False
+
+    async def _signal(self, changed: Callable[[], None]) -> None:
+        if not self.has_failed:
+            self.has_failed = True
+            raise RuntimeError("a defect")
+        await super()._signal(changed)
+
+
+async def test_asks_outlive_a_defect_and_the_inbox_says_so_meanwhile(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "asks.db")
+    store.asks = cast("AskTable", FailsOnce(store.asks))
+    inbox = store.inbox()
+    session = Session(inbox)
 
     async with asyncio.timeout(LIMIT):
-        keeper.observe(awake)
-        await seen.wait()
-        faults = keeper.faults
-        found = await StoredInbox(keeper).list()
-        await keeper.aclose()
+        session.open(an_ask())
+        await until(lambda: inbox.faults)
+        faults = inbox.faults
+        await session.shown()
+        await until(lambda: not inbox.faults)
+        await store.aclose()
 
-    assert faults == {"the thread of asks": "RuntimeError: a defect"}
-    assert found == []
+    assert faults == {"the asks of the store": "a defect"}
 
 
-def test_an_ask_that_comes_at_the_moment_at_which_the_thread_would_end_is_stored(
-    tmp_path: Path,
-) -> None:
-    """As after a stop of the process: its timers and what it is given are due at once."""
-    ask = Ask(
-        id="1", session="s", payload=CanUseTool(tool_name="Bash", input={}), created=0.0, turn="t"
-    )
+async def test_a_listener_that_meets_a_defect_is_begun_again_and_named(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "asks.db")
+    store._database = StopsOnce(store.path, 5.0)
+    inbox, other = store.inbox(), SqliteStore(tmp_path / "asks.db")
+    session = Session(inbox)
 
-    async def work() -> list[str]:
-        keeper = LoopKeeper(lambda: sqlite_asks(tmp_path / "asks.db", 5.0))
-        inbox = StoredInbox(keeper)
-        await inbox.list()
-        loop = asyncio.get_running_loop()
-        waiting = Waiting(ask, lambda *_: None, lambda _: None, None, loop)
-        loop.call_at(loop.time() + LINGER - 1e-10, keeper.keep, waiting)
-        await asyncio.sleep(3 * LINGER)
-        return [each.id for each in await inbox.list()]
+    async with asyncio.timeout(LIMIT):
+        ask = session.open(an_ask())
+        await until(lambda: inbox.faults)
+        faults = inbox.faults
+        await session.shown()
+        await other.inbox().answer(ask, Allow(), by="ann")
+        await session.answers()
+        await store.aclose()
+        await other.aclose()
 
-    with asyncio.Runner(loop_factory=SimLoop) as runner:
-        assert runner.run(work()) == ["1"]
+    assert faults == {"the news of the store": "RuntimeError: a defect"}
+
+
+async def test_an_ask_that_comes_as_the_last_one_leaves_is_kept(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "asks.db") as store, asyncio.timeout(LIMIT):
+        inbox = store.inbox()
+        for number in range(200):
+            watch = inbox.watch()
+            session = Session(inbox)
+            await watch.aclose()
+            ask = session.open(an_ask(id_=f"r{number}"))
+            await session.shown()
+            inbox.close_ask(ask, "withdrawn")

@@ -13,14 +13,14 @@ import pytest
 
 from steersman._process import since_boot
 from steersman.errors import SessionInUse
-from steersman.inbox.fleet_rows import WorkerRow
 from steersman.ports import StoredTurn
-from steersman.stores.ask_table import AskTable
-from steersman.stores.sqlite_asks import LONGEST_LEASE, sqlite_asks
+from steersman.stores import WorkerRow
+from steersman.stores._sql.sqlite_database import LONGEST_LEASE, SqliteDatabase
+from steersman.stores._sql.store import SqlStore
 
 HOUR = 3600.0
 START = 1_800_000_000.0
-OPENED: list[AskTable] = []
+OPENED: list[SqlStore] = []
 """What the processes of a test have opened."""
 
 
@@ -39,8 +39,9 @@ class Machine:
         self.boot = boot
         self.seconds = 500.0
 
-    def process(self, path: Path) -> AskTable:
-        made = sqlite_asks(path, 5.0, lambda: self.wall, lambda: (self.boot, self.seconds))
+    def process(self, path: Path) -> SqlStore:
+        clocks = (lambda: self.wall), (lambda: (self.boot, self.seconds))
+        made = SqlStore(SqliteDatabase(path, 5.0, *clocks), SqliteDatabase(path, 5.0, *clocks))
         OPENED.append(made)
         return made
 
@@ -53,9 +54,9 @@ class Machine:
         self.wall += 20.0
 
 
-async def take(rows: AskTable, owner: str, session: str = "s") -> bool:
+async def take(store: SqlStore, owner: str, session: str = "s") -> bool:
     try:
-        await rows.work.take(session, key="c", owner=owner, token=owner, machine="m", seconds=30.0)
+        await store.work.take(session, key="c", owner=owner, token=owner, machine="m", seconds=30.0)
     except SessionInUse:
         return False
     return True
@@ -75,11 +76,11 @@ async def test_a_clock_that_is_set_gives_a_conversation_to_nobody_else(
     assert not await take(second, "b")
     assert await first.work.renew("s", "a", 30.0)
     await first.work.begin("s", "a", StoredTurn("u1", None, "pay"))
-    ready, free = await second.work.ready()
+    ready, free = await second.work.ready_now()
     assert ready == []
     assert free == pytest.approx(30.0)
     machine.wait(31.0)
-    assert [each.conversation.session for each in (await second.work.ready())[0]] == ["s"]
+    assert [each.conversation.session for each in (await second.work.ready_now())[0]] == ["s"]
     assert await take(machine.process(path), "b")
     assert not await first.work.renew("s", "a", 30.0)
 
@@ -101,13 +102,13 @@ async def test_who_is_refused_reads_the_end_of_the_lease_by_the_clock_on_the_wal
 
 async def test_workers_of_a_fleet_live_on_when_the_clock_is_set(tmp_path: Path) -> None:
     machine = Machine()
-    rows = machine.process(tmp_path / "work.db")
-    await rows.fleet.join(WorkerRow("w", "m", 1, 2, (), "open", 0.0, 0.0), 30.0)
+    store = machine.process(tmp_path / "work.db")
+    await store.fleet.join(WorkerRow("w", "m", 1, 2, (), "open", 0.0, 0.0), 30.0)
 
     machine.wall += HOUR
 
-    assert await rows.fleet.renew("w", 30.0) == "open"
-    assert [each.is_alive for each in await rows.fleet.workers()] == [True]
+    assert await store.fleet.renew("w", 30.0) == "open"
+    assert [each.is_alive for each in await store.fleet.workers()] == [True]
 
 
 async def test_after_a_restart_of_the_machine_a_lease_ends_in_its_time(tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ async def test_boots_are_not_kept_for_ever(tmp_path: Path) -> None:
     machine, path = Machine(), tmp_path / "work.db"
     for number in range(150):
         machine.boot = str(number)
-        await machine.process(path).work.ready()
+        await machine.process(path).work.ready_now()
 
     with closing(sqlite3.connect(path)) as connection:
         ((count,),) = connection.execute("SELECT count(*) FROM steersman_boots").fetchall()

@@ -12,6 +12,7 @@ import pytest
 from steersman.permissions import Allow, Ask
 from steersman.ports import Conversation, DurableWork, StoredTurn
 from steersman.stores import PostgresStore, SqliteStore
+from steersman.stores._sql.asks import AskTable
 from tests.inbox.places import LIMIT, OTHER, Place, Session, an_ask, in_postgres, in_sqlite
 from tests.postgres import PostgresServer
 
@@ -269,13 +270,17 @@ async def test_a_change_whose_notification_was_missed_is_seen_soon(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
     # The fast tests on newer Pythons have no driver.
-    from steersman.stores.postgres_asks import Looks, postgres_asks  # noqa: PLC0415
+    from steersman.stores._sql.postgres_database import Looks, PostgresDatabase  # noqa: PLC0415
 
-    rows = postgres_asks(postgres_url, 5.0, 2, Looks(early=0.02, late=LIMIT))
-    await rows.last_change()
-    seen = asyncio.Event()
+    database = PostgresDatabase(postgres_url, 5.0, 1, Looks(early=0.02, late=LIMIT))
+    await AskTable(database).last_change()
+    loop, seen = asyncio.get_running_loop(), asyncio.Event()
+
+    def changed() -> None:
+        loop.call_soon_threadsafe(seen.set)
+
     async with asyncio.timeout(LIMIT):
-        listening = asyncio.Task(rows.signal(seen.set))
+        database.observe(changed)
         try:
             await seen.wait()
             schema = postgres_url.rpartition("%3D")[2]
@@ -288,6 +293,5 @@ async def test_a_change_whose_notification_was_missed_is_seen_soon(
             seen.clear()
             await seen.wait()
         finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
-            await rows.aclose()
+            database.stop_observing(changed)
+            await database.aclose()

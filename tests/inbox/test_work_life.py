@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from steersman.errors import LeaseLost, SessionInUse
 from steersman.ports import StoredTurn
-from steersman.stores.ask_table import AskTable
-from steersman.stores.sqlite_asks import sqlite_asks
+from steersman.stores._sql.asks import AskTable
+from steersman.stores._sql.sqlite_database import SqliteDatabase
+from steersman.stores._sql.work import WorkTable
 
 SECONDS = 10.0
 STEPS = ("take", "take", "renew", "release", "begin", "begin", "settle", "settle", "park", "wait")
@@ -23,8 +24,9 @@ UUIDS = ("u1", "u2")
 class Process:
     """A process that has a new token for each lease, and knows until when it has it."""
 
-    def __init__(self, rows: AskTable, name: str) -> None:
-        self.rows, self.name = rows, name
+    def __init__(self, database: SqliteDatabase, name: str) -> None:
+        self.database, self.name = database, name
+        self.work = WorkTable(database, AskTable(database))
         self.token = f"{name} 0"
         self.until = 0.0
         self.count = 0
@@ -36,7 +38,7 @@ class Life:
     def __init__(self, path: Path) -> None:
         self.now = 100.0
         self.processes = [
-            Process(sqlite_asks(path, 5.0, lambda: self.now), name) for name in ("a", "b")
+            Process(SqliteDatabase(path, 5.0, lambda: self.now), name) for name in ("a", "b")
         ]
         self.turns: dict[str, tuple[str, str, str]] = {}
         """State, outcome and token of each turn."""
@@ -69,7 +71,7 @@ class Life:
             process.count += 1
             process.token = f"{process.name} {process.count}"
         try:
-            await process.rows.work.take(
+            await process.work.take(
                 "s1",
                 key="c",
                 owner=process.name,
@@ -86,27 +88,27 @@ class Life:
         assert refused == [(each.name, each.until) for each in others]
 
     async def renew(self, process: Process) -> None:
-        is_kept = await process.rows.work.renew("s1", process.token, SECONDS)
+        is_kept = await process.work.renew("s1", process.token, SECONDS)
         assert is_kept == (self.owner() is process)
         if is_kept:
             process.until = self.now + SECONDS
 
     async def release(self, process: Process) -> None:
-        await process.rows.work.release("s1", process.token)
+        await process.work.release("s1", process.token)
         process.until = 0.0
 
     async def begin(self, process: Process, uuid: str) -> None:
         turn = StoredTurn(uuid, None, "pay")
         if self.owner() is not process:
             with pytest.raises(LeaseLost):
-                await process.rows.work.begin("s1", process.token, turn)
+                await process.work.begin("s1", process.token, turn)
             return
-        await process.rows.work.begin("s1", process.token, turn)
+        await process.work.begin("s1", process.token, turn)
         state, outcome, token = self.turns.get(uuid, ("open", "", ""))
         if state == "parked":
             state, outcome, token = "open", "", ""
         self.turns[uuid] = state, outcome, token
-        unsettled = {each.uuid: each.state for each in await process.rows.work.unsettled("s1")}
+        unsettled = {each.uuid: each.state for each in await process.work.unsettled("s1")}
         assert unsettled.get(uuid, "settled") == state
 
     async def settle(self, process: Process, uuid: str, state: str, outcome: str) -> None:
@@ -114,7 +116,7 @@ class Life:
         wanted = state, outcome, process.token
         may = self.owner() is process and known is not None
         is_open = known is not None and known[0] != "settled"
-        found = await process.rows.work.settle("s1", process.token, uuid, state, outcome)
+        found = await process.work.settle("s1", process.token, uuid, state, outcome)
         assert found == (may and (is_open or known == wanted))
         if found and is_open:
             self.turns[uuid] = wanted
@@ -126,7 +128,7 @@ class Life:
 
     async def check(self) -> None:
         for process in self.processes:
-            found = await process.rows.work.unsettled("s1")
+            found = await process.work.unsettled("s1")
             expected = [
                 (uuid, state) for uuid, (state, *_) in self.turns.items() if state != "settled"
             ]
@@ -173,6 +175,6 @@ def test_there_is_one_owner_at_a_time_and_a_turn_is_settled_at_most_once(
                 await life.check()
         finally:
             for process in life.processes:
-                await process.rows.aclose()
+                await process.database.aclose()
 
     asyncio.run(live())

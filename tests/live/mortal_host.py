@@ -18,7 +18,7 @@ from typing import Any
 
 from steersman import Agent
 from steersman.permissions import Policy
-from steersman.stores import postgres_asks, sqlite_asks
+from steersman.stores._sql.database import Database
 from tests.live.durable import CUSTOMER, INVOICE, store_at
 
 __all__ = ["GO"]
@@ -39,8 +39,8 @@ def end_of_call() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def make_mortal(database: Any) -> None:
-    """Have the process be killed before or after one of the calls of a class of databases."""
+def make_mortal(database: Database) -> None:
+    """Have the process be killed before or after one of the calls of a database."""
     for name in ("read", "write"):
         setattr(database, name, _counted(getattr(database, name)))
 
@@ -78,6 +78,7 @@ async def main(given: dict[str, Any]) -> None:
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated)
     async with store_at(given.pop("store")) as store:
+        make_mortal(store._database)
         agent = Agent(inbox=store.inbox(), policy=policy, **given)
         async with agent.open(CUSTOMER) as session:
             await session.send("pay", key=INVOICE)
@@ -87,7 +88,5 @@ async def main(given: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    for each in (sqlite_asks._SqliteAsks, postgres_asks._PostgresAsks):
-        make_mortal(each)
     with suppress(asyncio.CancelledError):
         asyncio.run(main(json.loads(sys.argv[1])))

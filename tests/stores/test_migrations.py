@@ -14,6 +14,7 @@ from steersman.stores import PostgresStore, SqliteStore
 from steersman.transcripts.keys import SessionKey
 from tests.inbox.places import Session, an_ask
 from tests.postgres import PostgresServer
+from tests.stores.kept_tables import check, fill, restored_dump, restored_file
 
 KEY: SessionKey = {"project_key": "p", "session_id": "s1"}
 ADDED: dict[int, tuple[str, ...]] = {
@@ -44,7 +45,7 @@ def undone(version: int, own: Mapping[int, str]) -> list[str]:
     ]
 
 
-async def fill(store: SqliteStore | PostgresStore) -> None:
+async def begin(store: SqliteStore | PostgresStore) -> None:
     await store.append(KEY, [{"type": "x", "uuid": "1"}])
     session = Session(store.inbox())
     session.open(an_ask(id_="q"))
@@ -52,7 +53,7 @@ async def fill(store: SqliteStore | PostgresStore) -> None:
     await store.aclose()
 
 
-async def check(store: SqliteStore | PostgresStore, version: int) -> None:
+async def go_on(store: SqliteStore | PostgresStore, version: int) -> None:
     inbox = store.inbox()
     work = inbox.work
     await work.take("s1", key="c", owner="a", token="a", machine="m", seconds=60.0)
@@ -66,12 +67,12 @@ async def check(store: SqliteStore | PostgresStore, version: int) -> None:
 @pytest.mark.parametrize("version", [*SQLITE_ADDED, *ADDED])
 async def test_a_file_of_an_earlier_release_is_migrated(tmp_path: Path, version: int) -> None:
     path = tmp_path / "work.db"
-    await fill(SqliteStore(path))
+    await begin(SqliteStore(path))
     with closing(sqlite3.connect(path)) as connection, connection:
         for statement in undone(version, SQLITE_ADDED):
             connection.execute(statement)
 
-    await check(SqliteStore(path), version)
+    await go_on(SqliteStore(path), version)
 
 
 @pytest.mark.process
@@ -79,9 +80,37 @@ async def test_a_file_of_an_earlier_release_is_migrated(tmp_path: Path, version:
 async def test_a_database_of_an_earlier_release_is_migrated(
     postgres_server: PostgresServer, postgres_url: str, version: int
 ) -> None:
-    await fill(PostgresStore(postgres_url))
+    await begin(PostgresStore(postgres_url))
     schema = postgres_url.rpartition("%3D")[2]
     statements = [f"SET search_path = {schema}", *undone(version, POSTGRES_ADDED)]
     postgres_server.run("; ".join(statements))
 
-    await check(PostgresStore(postgres_url), version)
+    await go_on(PostgresStore(postgres_url), version)
+
+
+@pytest.mark.parametrize("version", [5])
+async def test_a_file_that_a_release_has_left_is_read_and_continued(
+    tmp_path: Path, version: int
+) -> None:
+    restored_file(version, tmp_path / "kept.db")
+
+    async with SqliteStore(tmp_path / "kept.db") as store:
+        await check(store)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("version", [5])
+async def test_a_database_that_a_release_has_left_is_read_and_continued(
+    postgres_server: PostgresServer, postgres_url: str, version: int
+) -> None:
+    postgres_server.run(restored_dump(version, postgres_url.rpartition("%3D")[2]))
+
+    async with PostgresStore(postgres_url) as store:
+        await check(store)
+
+
+async def test_what_this_release_leaves_is_what_the_kept_files_have(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "kept.db") as store:
+        await fill(store)
+    async with SqliteStore(tmp_path / "kept.db") as store:
+        await check(store)

@@ -12,8 +12,8 @@ import pytest
 
 from steersman.errors import StoreError, StoreTooNew, UsageError
 from steersman.permissions import Elicitation
-from steersman.stores import PostgresStore, postgres
-from steersman.stores.postgres_asks import postgres_asks
+from steersman.stores import PostgresStore
+from steersman.stores._sql import sessions
 from tests.inbox.places import an_ask
 from tests.postgres import PostgresServer
 from tests.stores.writing import KEY, batch_of
@@ -54,8 +54,10 @@ async def test_a_server_that_is_gone_is_told_and_found_again(
 async def test_a_server_that_does_not_answer_is_told_in_time_and_a_caller_may_leave(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
-    async with PostgresStore(postgres_url, timeout=3.0) as store:
+    async with PostgresStore(postgres_url) as store:
         await store.append(KEY, batch_of("a", 1))
+    async with PostgresStore(postgres_url, timeout=1.0) as store:
+        await store.positions(KEY)
         backends = postgres_server.run(
             "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
             " AND pid <> pg_backend_pid()"
@@ -65,7 +67,7 @@ async def test_a_server_that_does_not_answer_is_told_in_time_and_a_caller_may_le
             os.kill(pid, signal.SIGSTOP)
         try:
             async with asyncio.timeout(30):
-                with pytest.raises(StoreError, match=r"did not answer within 3 s"):
+                with pytest.raises(StoreError, match=r"did not answer within 1 s"):
                     await store.append(KEY, batch_of("a", 2))
                 task = asyncio.ensure_future(store.load(KEY))
                 await asyncio.sleep(0)
@@ -81,6 +83,11 @@ async def test_a_server_that_does_not_answer_is_told_in_time_and_a_caller_may_le
 
     uuids = [entry.get("uuid") for entry in found if "uuid" in entry]
     assert len(uuids) == len(set(uuids)) == 8
+
+
+def connections_of(store: Any) -> Any:
+    """The connections on which a store reads and writes sessions."""
+    return store._sessions._connections
 
 
 class LosesTheAnswer:
@@ -108,7 +115,8 @@ async def test_a_commit_whose_answer_was_lost_is_looked_up_and_not_done_twice(
 ) -> None:
     async with PostgresStore(postgres_url) as store:
         await store.append(KEY, batch_of("a", 1))
-        run, lost = store._connections.run, list[bool]()
+        connections, lost = connections_of(store), list[bool]()
+        run = connections.run
 
         async def losing(work: Any) -> Any:
             async def once(connection: Any) -> Any:
@@ -119,7 +127,7 @@ async def test_a_commit_whose_answer_was_lost_is_looked_up_and_not_done_twice(
 
             return await run(once)
 
-        store._connections.run = losing  # type: ignore[method-assign] # the seam is the network
+        connections.run = losing  # the seam is the network
         await store.append(KEY, batch_of("a", 2))
 
         # Entries without a uuid would tell.
@@ -133,15 +141,16 @@ async def test_a_deletion_that_was_not_confirmed_is_not_known_and_can_be_repeate
 ) -> None:
     async with PostgresStore(postgres_url) as store:
         await store.append(KEY, batch_of("a", 1))
-        run = store._connections.run
+        connections = connections_of(store)
+        run = connections.run
 
         async def losing(work: Any) -> Any:
             return await run(lambda connection: work(LosesTheAnswer(connection, commits=commits)))
 
-        store._connections.run = losing  # type: ignore[method-assign] # the seam is the network
-        with pytest.raises(StoreError, match="not known whether the session was deleted") as lost:
+        connections.run = losing  # the seam is the network
+        with pytest.raises(StoreError, match="not known whether the change was stored") as lost:
             await store.delete(KEY)
-        store._connections.run = run  # type: ignore[method-assign] # as above
+        connections.run = run
         is_there = await store.load(KEY) is not None
         await store.delete(KEY)
 
@@ -150,12 +159,38 @@ async def test_a_deletion_that_was_not_confirmed_is_not_known_and_can_be_repeate
         assert await store.load(KEY) is None
 
 
+async def test_a_session_that_others_begin_anew_after_a_delete_is_not_deleted_again(
+    postgres_url: str,
+) -> None:
+    async with PostgresStore(postgres_url) as store, PostgresStore(postgres_url) as other:
+        await store.append(KEY, batch_of("a", 1))
+        connections, lost = connections_of(store), list[bool]()
+        run = connections.run
+
+        async def losing(work: Any) -> Any:
+            async def once(connection: Any) -> Any:
+                if lost:
+                    await other.append(KEY, batch_of("b", 1))
+                    return await work(connection)
+                lost.append(True)
+                return await work(LosesTheAnswer(connection, commits=True))
+
+            return await run(once)
+
+        connections.run = losing
+        await store.delete(KEY)
+        connections.run = run
+
+        assert await store.load(KEY) == batch_of("b", 1)
+
+
 @pytest.mark.parametrize("commits", [True, False], ids=["committed", "rolled back"])
 @pytest.mark.parametrize("turn", [None, "u1"])
 async def test_an_ask_whose_commit_was_not_confirmed_is_stored_once(
     postgres_url: str, turn: str | None, *, commits: bool
 ) -> None:
-    rows = postgres_asks(postgres_url, 5.0, 3)
+    store = PostgresStore(postgres_url, timeout=5.0)
+    rows = store.asks
     ask = an_ask(Elicitation(mcp_server_name="far", message="Who?"), turn=turn)
     connections = cast("Any", rows)._database._connections
     run, lost = connections.run, list[bool]()
@@ -175,7 +210,7 @@ async def test_an_ask_whose_commit_was_not_confirmed_is_stored_once(
     again = await rows.open(ask, None, ())
     another = await rows.open(ask, None, {row.number} if row else ())
     stored = await rows.open_ones()
-    await rows.aclose()
+    await store.aclose()
 
     assert row is not None
     assert (lost, again, row.ask.id) == ([True], row, ask.id)
@@ -188,16 +223,22 @@ async def test_an_ask_whose_commit_was_not_confirmed_is_stored_once(
 class Crashes(LosesTheAnswer):
     """A connection whose server crashes before a commit, and gives transaction ids again."""
 
-    def __init__(self, connection: Any, server: PostgresServer) -> None:
+    def __init__(self, connection: Any, server: PostgresServer, loop: Any) -> None:
         super().__init__(connection, commits=False)
         self._server = server
+        self._loop = loop
 
     async def execute(self, statement: Any, *values: Any, **how: Any) -> Any:
         if statement == "COMMIT":
-            self._server.restart()
-            for _ in range(8):
-                self._server.run("SELECT pg_current_xact_id()")
+            # In the thread of the test: the server ends with the thread that has started it.
+            crash = asyncio.run_coroutine_threadsafe(self._crash(), self._loop)
+            await asyncio.wrap_future(crash)
         return await super().execute(statement, *values, **how)
+
+    async def _crash(self) -> None:
+        self._server.restart()
+        for _ in range(8):
+            self._server.run("SELECT pg_current_xact_id()")
 
 
 async def test_what_a_crash_has_rolled_back_is_written_again(
@@ -206,18 +247,20 @@ async def test_what_a_crash_has_rolled_back_is_written_again(
     async with PostgresStore(postgres_url) as store:
         await store.append(KEY, batch_of("a", 1))
         postgres_server.run("CHECKPOINT")
-        run, lost = store._connections.run, list[bool]()
+        loop = asyncio.get_running_loop()
+        connections, lost = connections_of(store), list[bool]()
+        run = connections.run
 
         async def losing(work: Any) -> Any:
             async def once(connection: Any) -> Any:
                 if lost:
                     return await work(connection)
                 lost.append(True)
-                return await work(Crashes(connection, postgres_server))
+                return await work(Crashes(connection, postgres_server, loop))
 
             return await run(once)
 
-        store._connections.run = losing  # type: ignore[method-assign] # the seam is the network
+        connections.run = losing  # the seam is the network
         await store.append(KEY, batch_of("a", 2))
 
         assert await store.load(KEY) == [*batch_of("a", 1), *batch_of("a", 2)]
@@ -227,7 +270,8 @@ async def test_what_a_crash_has_rolled_back_is_written_again(
 async def test_a_batch_that_others_have_followed_is_not_written_twice(postgres_url: str) -> None:
     async with PostgresStore(postgres_url) as store, PostgresStore(postgres_url) as other:
         await store.append(KEY, batch_of("a", 1))
-        run, lost = store._connections.run, list[bool]()
+        connections, lost = connections_of(store), list[bool]()
+        run = connections.run
 
         async def losing(work: Any) -> Any:
             async def once(connection: Any) -> Any:
@@ -239,9 +283,9 @@ async def test_a_batch_that_others_have_followed_is_not_written_twice(postgres_u
 
             return await run(once)
 
-        store._connections.run = losing  # type: ignore[method-assign] # as above
+        connections.run = losing  # as above
         await store.append(KEY, batch_of("a", 2))
-        store._connections.run = run  # type: ignore[method-assign] # as above
+        connections.run = run
 
         wanted = [*batch_of("a", 1), *batch_of("a", 2), *batch_of("b", 1)]
         assert await store.load(KEY) == wanted
@@ -252,7 +296,8 @@ async def test_a_commit_that_cannot_be_looked_up_is_reported_as_not_known(
 ) -> None:
     async with PostgresStore(postgres_url) as store:
         await store.append(KEY, batch_of("a", 1))
-        run = store._connections.run
+        connections = connections_of(store)
+        run = connections.run
 
         async def losing(work: Any) -> Any:
             async def once(connection: Any) -> Any:
@@ -264,13 +309,13 @@ async def test_a_commit_that_cannot_be_looked_up_is_reported_as_not_known(
 
             return await run(once)
 
-        store._connections.run = losing  # type: ignore[method-assign] # the seam is the network
+        connections.run = losing  # the seam is the network
         try:
-            with pytest.raises(StoreError, match="not known whether the batch was stored"):
+            with pytest.raises(StoreError, match="not known whether the change was stored"):
                 await store.append(KEY, batch_of("a", 2))
         finally:
             postgres_server.start()
-        store._connections.run = run  # type: ignore[method-assign] # as above
+        connections.run = run
 
         assert await store.load(KEY) == [*batch_of("a", 1), *batch_of("a", 2)]
 
@@ -361,7 +406,7 @@ async def test_a_table_that_the_user_may_not_write_is_told(
 
 
 async def test_a_large_batch_is_sent_in_portions_and_stays_one_batch(postgres_url: str) -> None:
-    text = "x" * (postgres.MOST_SENT // 3)
+    text = "x" * (sessions.MOST_SENT // 3)
     entries: list[Any] = [{"type": "x", "uuid": str(number), "text": text} for number in range(4)]
     async with PostgresStore(postgres_url) as store:
         await store.append(KEY, entries)

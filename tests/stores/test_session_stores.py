@@ -249,8 +249,6 @@ async def test_two_event_loops_use_one_store(make: Make) -> None:
     async def write(name: str) -> None:
         for number in range(3):
             await store.append(KEY, batch_of(name, number))
-        if name != "here":
-            await _close_connections(store)
 
     await asyncio.gather(
         write("here"), *(asyncio.to_thread(asyncio.run, write(name)) for name in "ab")
@@ -379,9 +377,3 @@ print(seen)
 async def _close(store: Any) -> None:
     if hasattr(store, "aclose"):
         await store.aclose()
-
-
-async def _close_connections(store: Any) -> None:
-    """Close what this event loop has open, without closing the store for the others."""
-    if isinstance(store, PostgresStore):
-        await store._connections.close_idle()

@@ -164,11 +164,11 @@ async def test_work_that_is_cancelled_before_it_began_is_not_done(path: Path) ->
     async with SqliteStore(path) as store:
         begun, go = threading.Event(), threading.Event()
 
-        def wait() -> None:
+        async def wait() -> None:
             begun.set()
             go.wait(5)
 
-        busy = asyncio.ensure_future(store._worker.run(wait))
+        busy = asyncio.ensure_future(store._sessions.home.call(wait))
         await asyncio.to_thread(begun.wait, 5)
         late = asyncio.ensure_future(store.append(KEY, [{"type": "x"}]))
         await asyncio.sleep(0)

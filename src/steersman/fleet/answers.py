@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Protocol, runtime_checkable
 
 from steersman._background import BackgroundTasks
 from steersman.errors import StoreError
 from steersman.fleet.jobs import answered
 from steersman.fleet.queue import JobQueue
-from steersman.ports import Conversation, KeepsWork, StoredAsk
+from steersman.inbox.rows import ReadyWork
+from steersman.ports import Conversation, KeepsWork
 
 __all__ = ["AnswerSignals", "AnswerWatch"]
 
@@ -61,19 +61,6 @@ class AnswerSignals:
                     del self._unsent[session]
             if failed:
                 raise failed[0]
-
-
-@runtime_checkable
-class ReadyWork(Protocol):
-    """The turns of a store, if it reports which of them can be continued."""
-
-    def ready(self) -> AsyncGenerator[Conversation]:
-        """Yield each conversation that can be continued, without an end."""
-        ...
-
-    async def asks_of(self, session: str, turn: str) -> list[StoredAsk]:
-        """Return the asks of a turn that are open, or have an unused answer."""
-        ...
 
 
 class AnswerWatch:

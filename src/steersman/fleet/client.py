@@ -19,8 +19,8 @@ from steersman.fleet.job import Job
 from steersman.fleet.ports import HIGHEST, LOWEST, JobRow, JobSpec, JobState
 from steersman.fleet.specs import limits_fields
 from steersman.fleet.stored_jobs import StoredJob
-from steersman.inbox.fleet_rows import StoredBudget, WorkerRow
 from steersman.options import Limits, checks
+from steersman.stores import StoredBudget, WorkerRow
 
 __all__ = ["FleetClient", "StoreStatus"]
 
@@ -107,7 +107,7 @@ class FleetClient:
         return self._job(await self._engine.submit(spec))
 
     async def _check_agent(self, agent: str) -> None:
-        alive = [each for each in await self._store.inbox().fleet.workers() if each.is_alive]
+        alive = [each for each in await self._store.fleet.workers() if each.is_alive]
         known = sorted({name for each in alive for name in each.agents})
         # Without a worker it is not known: the job waits.
         if known and agent not in known:
@@ -116,7 +116,7 @@ class FleetClient:
     async def _check_budget(self, budget: str | None) -> None:
         if budget is None:
             return
-        known = [each.name for each in await self._store.inbox().fleet.budgets()]
+        known = [each.name for each in await self._store.fleet.budgets()]
         if budget not in known:
             allowed = "a budget of this store" + (f": {', '.join(known)}" if known else "")
             hint = f"first call client.budget({budget!r}, usd=..., per=...)"
@@ -146,18 +146,18 @@ class FleetClient:
         if row is None or not await self._engine.cancel(id_):
             return False
         if row.state != "running":
-            await self._store.inbox().fleet.settle(id_, 0.0)
+            await self._store.fleet.settle(id_, 0.0)
         return True
 
     async def budget(self, name: str, *, usd: float, per: Per) -> None:
         """Set what the jobs with `budget=name` may cost in a day, a month or ever."""
         check_budget(name, usd, per)
-        await self._store.inbox().fleet.define(name, usd, per)
+        await self._store.fleet.define(name, usd, per)
 
     async def status(self) -> StoreStatus:
         """Return who works, which jobs wait for what, and what budgets have left."""
         rows = await self._engine.list(states=STATES, most=100_000)
-        fleet = self._store.inbox().fleet
+        fleet = self._store.fleet
         return StoreStatus(
             workers=await fleet.workers(),
             jobs=Counter(row.state for row in rows),
@@ -167,4 +167,4 @@ class FleetClient:
 
     async def drain(self, worker: str | None = None) -> int:
         """Ask a worker, or all, to drain and end. Returns how many were asked."""
-        return await self._store.inbox().fleet.set_state(worker, "asked")
+        return await self._store.fleet.set_state(worker, "asked")

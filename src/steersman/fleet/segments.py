@@ -155,12 +155,12 @@ class StoreSegments:
         """
         if not result.waits_for:
             return True
-        stored = await self._store.inbox().work.asks_of(session.id or "", result.uuid)
+        stored = await self._store.work.asks_of(session.id or "", result.uuid)
         return {*result.waits_for} <= {each.id for each in stored}
 
     async def _is_settled(self, session: Session, result: TurnResult) -> bool:
         """Whether the row of a turn is settled: otherwise it would be open for ever."""
-        left = await self._store.inbox().work.unsettled(session.id or "")
+        left = await self._store.work.unsettled(session.id or "")
         return result.uuid not in {each.uuid for each in left}
 
     def _redacted(self, agent: str, line: bytes) -> bytes:
@@ -207,7 +207,7 @@ class StoreSegments:
         """Reserve what the turn may cost. Returns how the segment ends if there is not enough."""
         if spec.budget is None:
             return None
-        fleet = self._store.inbox().fleet
+        fleet = self._store.fleet
         amount = limits_for(agent, spec.limits).turn.usd
         match await fleet.reserve(spec.budget, spec.id, amount):
             case "reserved":
@@ -222,7 +222,7 @@ class StoreSegments:
         return SegmentEnd(state="settled", result=failed_result(spec, error))
 
     async def _out(self, name: str) -> LimitReached:
-        known = {each.name: each for each in await self._store.inbox().fleet.budgets()}
+        known = {each.name: each for each in await self._store.fleet.budgets()}
         budget = known[name]
         hint = f"raise it with client.budget({name!r}, usd=..., per={budget.per!r})"
         return LimitReached(f"budget {name!r}", "usd", budget.spent, budget.usd, hint=hint)
@@ -238,7 +238,7 @@ class StoreSegments:
         if spec.budget is None and (agent is None or agent.options.limits.fleet_budget is None):
             return
         try:
-            await self._store.inbox().fleet.settle(spec.id, cost)
+            await self._store.fleet.settle(spec.id, cost)
         except StoreError as error:
             log.warning("what the job %s has reserved stays so: %s", spec.id, error)
 

@@ -28,13 +28,13 @@ from steersman.fleet.jobs import answered
 from steersman.fleet.ports import job_id
 from steersman.fleet.segments import StoreSegments
 from steersman.fleet.turn_gate import TurnGate
-from steersman.inbox.fleet_rows import WorkerRow
+from steersman.stores import WorkerRow
 
 if TYPE_CHECKING:
     from steersman.agent import Agent
-    from steersman.inbox.fleet_work import StoredFleet
     from steersman.ports import Conversation
     from steersman.stores import PostgresStore, SqliteStore
+    from steersman.stores._sql.fleet import FleetTable
 
 __all__ = ["Worker", "worker_name"]
 
@@ -113,7 +113,7 @@ class Worker:
         async with AsyncExitStack() as stack:
             store: SqliteStore | PostgresStore = self._place.store()
             stack.push_async_callback(store.aclose)
-            fleet = store.inbox().fleet
+            fleet = store.fleet
             row = WorkerRow(
                 self.name, platform.node(), os.getpid(), self._slots, tuple(self._agents)
             )
@@ -140,7 +140,7 @@ class Worker:
     async def _work(
         self, engine: DbosEngine, segments: StoreSegments, store: SqliteStore | PostgresStore
     ) -> None:
-        fleet = store.inbox().fleet
+        fleet = store.fleet
         await engine.start(
             segments.run,
             worker=self.name,
@@ -170,7 +170,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(drained, renewing, return_exceptions=True)
 
-    async def _renew(self, fleet: StoredFleet) -> None:
+    async def _renew(self, fleet: FleetTable) -> None:
         """Renew the lease until it is lost, which raises `LeaseLost`."""
         until = time.monotonic() + self._lease
         while True:
@@ -212,7 +212,7 @@ class Worker:
 class DeadWorkers:
     """Gives the jobs of dead workers to others."""
 
-    def __init__(self, engine: DbosEngine, fleet: StoredFleet, name: str, pause: float) -> None:
+    def __init__(self, engine: DbosEngine, fleet: FleetTable, name: str, pause: float) -> None:
         self._engine = engine
         self._fleet = fleet
         self._name = name
@@ -255,7 +255,7 @@ class DeadWorkers:
 async def _signal(
     engine: DbosEngine, store: SqliteStore | PostgresStore, conversation: Conversation
 ) -> None:
-    work = store.inbox().work
+    work = store.work
     for turn in conversation.turns:
         if turn.key is None:
             continue

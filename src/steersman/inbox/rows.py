@@ -6,19 +6,18 @@ session that receives it. Every write gets the next change number, in the order 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import AsyncGenerator, Collection
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, runtime_checkable
 
 from steersman.errors import AskGone, SteersmanError, UsageError
 from steersman.inbox.changes import EXPIRED, AskOutcome, Change
-from steersman.inbox.fleet_rows import FleetRows
-from steersman.inbox.work_rows import JournalRows, WorkRows
-from steersman.permissions import Ask
+from steersman.permissions import Allow, Ask, Deny, DialogAnswer, ElicitationAnswer
 from steersman.permissions.asks import Answer
 from steersman.permissions.json_form import answer_from_json
+from steersman.ports import Conversation, DurableWork, StoredAsk
 
-__all__ = ["AskRow", "AskRows", "Ending"]
+__all__ = ["AskRow", "AskRows", "Ending", "ReadyWork"]
 
 Ending = Literal["answered", "expired"]
 
@@ -97,6 +96,33 @@ class AskRow:
             found.append((self.ended, Change(outcome.how, self.ask, outcome)))
         return [(number, change) for number, change in found if number > since]
 
+    def stored(self) -> StoredAsk:
+        """Return the ask as a session sees it that continues its turn."""
+        ask = self.ask
+        found = StoredAsk(
+            ask.id,
+            ask.kind,
+            self.state,
+            ask.tool_name,
+            getattr(ask.payload, "tool_use_id", None),
+            ask.agent,
+            ask.tool_input,
+            self.by,
+        )
+        if self.state == "open":
+            return found
+        # What is sent for the answer; one that cannot be read denies.
+        match ask.response(self.reply()):
+            case Allow(updated_input=changed):
+                same = changed is None or changed == ask.tool_input
+                return replace(found, decision="allow", updated_input=None if same else changed)
+            case Deny(message=reason):
+                return replace(found, decision="deny", reason=reason)
+            case ElicitationAnswer(action="accept") | DialogAnswer(behavior="completed"):
+                return replace(found, decision="allow")
+            case _:
+                return replace(found, decision="deny")
+
     def _read(self) -> Answer | None:
         try:
             return answer_from_json(self.answer) if self.answer else None
@@ -105,27 +131,12 @@ class AskRow:
 
 
 class AskRows(Protocol):
-    """The rows of asks in one database. All methods are called in one event loop.
+    """The rows of asks in one database.
 
     Each raises `StoreError` if the database cannot be reached; then nothing has changed, or the
     call can be repeated: marks make sure that it counts once. Rows of a later release are left
     alone. Every method that looks at a row lets it expire if its time has come.
     """
-
-    @property
-    def work(self) -> WorkRows:
-        """The leases and turns of the same database."""
-        ...
-
-    @property
-    def journal(self) -> JournalRows:
-        """The journals of the same database."""
-        ...
-
-    @property
-    def fleet(self) -> FleetRows:
-        """The workers and budgets of the same database."""
-        ...
 
     async def open(
         self, ask: Ask, expires_after: float | None, awaited: Collection[int], token: str = ""
@@ -189,10 +200,11 @@ class AskRows(Protocol):
         """Return the number of the last change of all."""
         ...
 
-    async def signal(self, changed: Callable[[], None]) -> None:
-        """Call `changed` whenever another process may have changed a row, until cancelled."""
-        ...
 
-    async def aclose(self) -> None:
-        """Close the connection."""
+@runtime_checkable
+class ReadyWork(DurableWork, Protocol):
+    """The turns of a store that also reports which conversations can be continued."""
+
+    def ready(self) -> AsyncGenerator[Conversation]:
+        """Yield each conversation that can be continued, now and later, without an end."""
         ...

@@ -23,11 +23,9 @@ from steersman.inbox.checks import (
     check_name,
     seen_of,
 )
-from steersman.inbox.fleet_work import StoredFleet
 from steersman.inbox.keeper import AskKeeper
-from steersman.inbox.rows import AskRow, AskRows, Ending
+from steersman.inbox.rows import AskRow, AskRows, Ending, ReadyWork
 from steersman.inbox.waiting import Waiting
-from steersman.inbox.work import StoredWork
 from steersman.permissions import Ask, AskKind, QuestionAnswer
 from steersman.permissions.asks import Answer
 from steersman.permissions.json_form import answer_to_json
@@ -45,25 +43,31 @@ class StoredInbox:
     cannot be reached.
     """
 
-    def __init__(self, keeper: AskKeeper, *, expires_after: float | None = None) -> None:
+    def __init__(
+        self,
+        rows: AskRows,
+        keeper: AskKeeper,
+        work: ReadyWork,
+        *,
+        path: Path | None = None,
+        expires_after: float | None = None,
+    ) -> None:
         check_expires_after(expires_after)
         self._owners: dict[str, tuple[Callable[[], bool], str]] = {}
         """Whether a session of this process still has its conversation, and the token of its
         lease, by session."""
+        self._rows = rows
         self._keeper = keeper
         self._expires_after = expires_after
         self._lock = threading.Lock()
         self._waiting: dict[tuple[str, str], Waiting] = {}
         """By session and id of the request of this process."""
-        self._work = StoredWork(keeper)
-
-    @property
-    def path(self) -> Path | None:
+        self._work = work
+        self.path = path
         """The file that the asks are in; None if a database server has them."""
-        return self._keeper.path
 
     @property
-    def work(self) -> StoredWork:
+    def work(self) -> ReadyWork:
         """The leases and turns of the store: sessions with this inbox are durable."""
         return self._work
 
@@ -71,11 +75,6 @@ class StoredInbox:
     def faults(self) -> Mapping[str, str]:
         """What fails now in the background, with its last error; it is tried again."""
         return self._keeper.faults
-
-    @property
-    def fleet(self) -> StoredFleet:
-        """The workers and budgets of a fleet on the same store."""
-        return StoredFleet(self._keeper)
 
     # For sessions: the ports `DurableAsks` and `AwaitsAnswers`
 
@@ -165,10 +164,9 @@ class StoredInbox:
         assignee: str | None = None,
     ) -> list[Ask]:
         """Return the open asks of all processes, the oldest first."""
-        rows = await self._keeper.call(lambda rows: rows.open_ones())
         return [
             row.ask
-            for row in rows
+            for row in await self._rows.open_ones()
             if session in (None, row.ask.session)
             and kind in (None, row.ask.kind)
             and assignee in (None, row.ask.assignee)
@@ -179,7 +177,7 @@ class StoredInbox:
 
         Raises `UsageError` if several sessions have an ask with this id and `session` is not given.
         """
-        return (await self._keeper.call(lambda rows: _open_row(rows, ask_id, session))).ask
+        return (await _open_row(self._rows, ask_id, session)).ask
 
     async def answer(
         self,
@@ -196,13 +194,10 @@ class StoredInbox:
         the ask again.
         """
         check_name("by", by)
-
-        async def work(rows: AskRows) -> AskOutcome:
-            row = await _open_row(rows, ask_id, session)
-            check_answer(row.ask, answer, seen_of(ask_id, seen))
-            return await _end(rows, row, "answered", by, answer_to_json(_listed(answer)).decode())
-
-        return await self._keeper.call(work)
+        row = await _open_row(self._rows, ask_id, session)
+        check_answer(row.ask, answer, seen_of(ask_id, seen))
+        text = answer_to_json(_listed(answer)).decode()
+        return await _end(self._rows, row, "answered", by, text)
 
     async def answer_many(
         self,
@@ -227,25 +222,17 @@ class StoredInbox:
     ) -> AskOutcome:
         """End an ask without an answer: it is denied, declined or cancelled, as its kind needs."""
         check_name("by", by)
-
-        async def work(rows: AskRows) -> AskOutcome:
-            row = await _open_row(rows, ask_id, session)
-            return await _end(rows, row, "expired", by, "")
-
-        return await self._keeper.call(work)
+        row = await _open_row(self._rows, ask_id, session)
+        return await _end(self._rows, row, "expired", by, "")
 
     async def delegate(self, ask_id: Ask | str, to: str, *, session: str | None = None) -> Ask:
         """Assign an ask to `to`; others can still answer it."""
         check_name("to", to)
-
-        async def work(rows: AskRows) -> Ask:
-            row = await _open_row(rows, ask_id, session)
-            row = await rows.delegate(row.number, to)
-            if row.state != "open":
-                raise row.error()
-            return row.ask
-
-        return await self._keeper.call(work)
+        row = await _open_row(self._rows, ask_id, session)
+        row = await self._rows.delegate(row.number, to)
+        if row.state != "open":
+            raise row.error()
+        return row.ask
 
     def watch(self) -> Watch:
         """Return an async iterator over the changes of all processes; it begins with open asks."""

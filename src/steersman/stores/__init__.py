@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from steersman._lazy import by_name
 
 if TYPE_CHECKING:
+    from steersman.stores._sql.fleet import StoredBudget as StoredBudget
+    from steersman.stores._sql.fleet import WorkerRow as WorkerRow
     from steersman.stores.directory import DirectoryStore as DirectoryStore
     from steersman.stores.journal_file import JournalFile as JournalFile
     from steersman.stores.journal_reader import follow_journal as follow_journal
@@ -21,6 +23,7 @@ else:
     __getattr__, __dir__ = by_name(
         __name__,
         {
+            "_sql.fleet": ("StoredBudget", "WorkerRow"),
             "directory": ("DirectoryStore",),
             "journal_file": ("JournalFile",),
             "journal_reader": ("follow_journal", "read_journal"),
@@ -37,6 +40,8 @@ __all__ = [
     "MemoryStore",
     "PostgresStore",
     "SqliteStore",
+    "StoredBudget",
+    "WorkerRow",
     "follow_journal",
     "has_transcript",
     "read_journal",

@@ -24,10 +24,11 @@ from steersman.fleet._dbos.runner import Rhythm
 from steersman.fleet.jobs import run_job
 from steersman.fleet.ports import Engine, JobRow, JobSpec, JobState, Segment, SegmentEnd
 from steersman.fleet.worker import Worker
-from steersman.inbox.ready import ready_conversations
 from steersman.inbox.stored import StoredInbox
 from steersman.ports import Conversation
-from steersman.stores.stored_journal import StoredJournal
+from steersman.stores._sql.fleet import FleetTable
+from steersman.stores._sql.journals import StoredJournal
+from steersman.stores._sql.work import WorkTable
 from tests.simulation.durable.world import LEASE, Process
 
 __all__ = ["JobLog", "WorkerProcess"]
@@ -116,13 +117,21 @@ class _Store:
         return self.process.inbox
 
     def ready(self) -> AsyncGenerator[Conversation]:
-        return ready_conversations(self.process.keeper)
+        return self.process.store.ready()
 
     def sink(self, conversation: str) -> StoredJournal:
-        return StoredJournal(self.process.keeper, conversation, MEMORY)
+        return self.process.store.sink(conversation, memory=MEMORY)
+
+    @property
+    def work(self) -> WorkTable:
+        return self.process.store.work
+
+    @property
+    def fleet(self) -> FleetTable:
+        return self.process.store.fleet
 
     async def aclose(self) -> None:
-        """Leave the keeper: it ends with its process."""
+        """Leave the database: it ends with its process."""
 
 
 class _WorkerEngine:

@@ -15,9 +15,9 @@ from steersman import Agent, Allow, Deny
 from steersman._session import leases
 from steersman.errors import SteersmanError
 from steersman.fleet.ports import JobSpec
-from steersman.inbox.ready import ready_conversations
 from steersman.options import Park
 from steersman.permissions import Policy, allow
+from steersman.stores._sql.database import Transaction
 from tests.simulation.durable.fleet import JobLog, WorkerProcess
 from tests.simulation.durable.outcome import Outcome
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Life, Plan
@@ -254,7 +254,7 @@ class _Player:
         until = self._world.now + ENDGAME
         while self._world.now < until:
             with contextlib.suppress(TimeoutError, SteersmanError):
-                ready = ready_conversations(worker.keeper)
+                ready = worker.store.ready()
                 async with asyncio.timeout(4 * LEASE):
                     found = await anext(ready)
                 agent = self._agent(worker, None)
@@ -325,14 +325,10 @@ class _FleetPlayer(_Player):
 
 
 async def _unsettled(process: Process) -> bool:
-    async def look(rows: Any) -> bool:
-        async def work(run: Any) -> bool:
-            return bool(await run("SELECT 1 FROM steersman_turns WHERE state <> 'settled'"))
+    async def work(tx: Transaction) -> bool:
+        return bool(await tx.run("SELECT 1 FROM steersman_turns WHERE state <> 'settled'"))
 
-        found: bool = await rows.work._database.read(work)
-        return found
-
-    return await process.keeper.call(look)
+    return await process.database.read(work)
 
 
 def _command(ask: Any) -> str:

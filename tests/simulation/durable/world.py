@@ -18,28 +18,26 @@ import tempfile
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
+from contextlib import closing
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from steersman._portal.home_thread import HomeThread
 from steersman._session.leases import RESERVE
 from steersman.errors import StoreError
-from steersman.inbox.keeper import AskKeeper, _Run
-from steersman.inbox.rows import AskRows
-from steersman.inbox.stored import StoredInbox
 from steersman.ports import Channel, Launch, Receiver
-from steersman.stores.ask_table import AskTable
-from steersman.stores.databases import Run
-from steersman.stores.sqlite_asks import LATE, SOON, _SqliteAsks
-from steersman.stores.sqlite_database import SqliteDatabase
+from steersman.stores._sql.database import Work
+from steersman.stores._sql.sqlite_database import LATE, SOON, SqliteDatabase, SqliteFile
+from steersman.stores._sql.store import SqlStore
 from steersman.testing.faults import NothingScheduled
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, call, calls, say, stall
 from steersman.testing.scripted.cli import FakeTool, ScriptedCLI, Subagent
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Plan
 
-__all__ = ["HOST", "LEASE", "Event", "LoopKeeper", "Process", "SimLoop", "World", "later"]
+__all__ = ["HOST", "LEASE", "Event", "Process", "SimLoop", "World", "later"]
 
 T = TypeVar("T")
 
@@ -259,11 +257,10 @@ class World:
 def _empty_database() -> bytes:
     """Return a database file with all tables and no rows, made by the store itself."""
     with tempfile.TemporaryDirectory() as folder:
-        database = SqliteDatabase(Path(folder) / "work.db", 5.0)
-        with database.reading():
-            pass
-        database.close()
-        return database.path.read_bytes()
+        file = SqliteFile(Path(folder) / "work.db", 5.0)
+        file.read(lambda _: None)
+        file.close()
+        return file.path.read_bytes()
 
 
 LEASE = 6.0
@@ -304,12 +301,9 @@ class Process:
         """Set when another process has written."""
         world.processes.append(self)
         self._channels: list[Channel] = []
-        self.keeper = LoopKeeper(self._rows)
-        self.inbox = StoredInbox(self.keeper)
-
-    def _rows(self) -> AskRows:
-        database = _SqliteAsks(SqliteDatabase(self.world.path, 5.0), self.world.clock)
-        return AskTable(_Cable(self, database))
+        self.database = _Cable(self)
+        self.store = SqlStore(self.database, self.database)
+        self.inbox = self.store.inbox()
 
     def kill(self) -> None:
         """End it at once: the guard kills its CLI, and its lease stays."""
@@ -401,40 +395,26 @@ class _Guarded:
         self._ending = loop.call_later(seconds, self._inner.kill, context=context_of(None))
 
 
-class _Cable:
+class _Cable(SqliteDatabase):
     """The way from one process to the database."""
 
-    def __init__(self, process: Process, inner: _SqliteAsks) -> None:
-        self._process, self._inner = process, inner
+    def __init__(self, process: Process) -> None:
+        super().__init__(process.world.path, 5.0, process.world.clock)
+        self.home = _LoopHome()
+        self._process = process
 
-    async def read(self, work: Callable[[Run], Awaitable[T]]) -> T:
-        return await self._pass(lambda: self._inner.read(work))
+    async def read(self, work: Work[T]) -> T:
+        return await self._pass(super().read(work))
 
-    async def write(self, work: Callable[[Run], Awaitable[T]], *, is_vital: bool) -> T:
-        async def write() -> T:
-            done = await self._inner.write(work, is_vital=is_vital)
-            self._process.world.written(self._process)
-            return done
+    async def write(self, work: Work[T], *, is_vital: bool = False) -> T:
+        return await self._pass(self._written(work, is_vital=is_vital))
 
-        return await self._pass(write)
-
-    async def _pass(self, call: Callable[[], Awaitable[T]]) -> T:
-        process = self._process
-        if process.world.now < process.away_until:
-            raise StoreError("the store is away")
-        await process.step()
-        done = await call()
-        await process.step()
+    async def _written(self, work: Work[T], *, is_vital: bool) -> T:
+        done = await super().write(work, is_vital=is_vital)
+        self._process.world.written(self._process)
         return done
 
-    async def next_change(self, run: Run, *also: str) -> int:
-        return await self._inner.next_change(run, *also)
-
-    @property
-    def returns_rows(self) -> bool:
-        return self._inner.returns_rows
-
-    async def signal(self, changed: Callable[[], None]) -> None:
+    async def _signal(self, changed: Callable[[], None]) -> None:
         """At once, as a server notifies, or as late as a file is looked at."""
         process = self._process
         while True:
@@ -443,32 +423,37 @@ class _Cable:
             await process.news.wait()
             process.news.clear()
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+    async def _pass(self, call: Coroutine[Any, Any, T]) -> T:
+        process = self._process
+        with closing(call):
+            if process.world.now < process.away_until:
+                raise StoreError("the store is away")
+            await process.step()
+            done = await call
+            await process.step()
+            return done
 
 
-class LoopKeeper(AskKeeper):
-    """As in a thread, but in the loop of the run."""
+class _LoopHome(HomeThread):
+    """As a thread, but in the loop of the run."""
 
-    def _do(self, job: Callable[[_Run], None], *, starts: bool = True) -> None:
-        if self._run is None and starts:
-            self._run = _LoopRun(self._make_rows(), self._ended)
-            self._run.start()
-        if self._run is not None:
-            self._run.put(job)
+    def __init__(self) -> None:
+        super().__init__("", _nothing, 1.0)
+        self._tasks: set[asyncio.Future[None]] = set()
+
+    @property
+    def is_here(self) -> bool:
+        return True
+
+    def start(self, work: Callable[[], Awaitable[None]]) -> None:
+        task = asyncio.ensure_future(work())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def post(self, job: Callable[[], None], *, starts: bool = True) -> None:
+        if starts or self._tasks:
+            asyncio.get_running_loop().call_soon(job)
 
 
-class _LoopRun(_Run):
-    def __init__(self, rows: AskRows, ended: Callable[[_Run], bool]) -> None:
-        super().__init__(rows, ended)
-        self._loop.close()
-        self._loop = asyncio.get_running_loop()
-
-    def start(self) -> None:
-        self._task = asyncio.ensure_future(self._live())
-
-    async def _live(self) -> None:
-        try:
-            await self._main()
-        finally:
-            self.done.set_result(None)
+async def _nothing() -> None:
+    """Close nothing."""

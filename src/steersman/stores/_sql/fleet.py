@@ -1,4 +1,4 @@
-"""The tables of a fleet: what is read and written, for every database that knows SQL.
+"""The tables of a fleet: who works, and what budgets have left.
 
 All writes of budgets take the next change number first, so they wait for each other, and what is
 read before a write is still true when it is made.
@@ -7,14 +7,17 @@ read before a write is still true when it is made.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
-from steersman.inbox.fleet_rows import Reserved, StoredBudget, WorkerRow
-from steersman.stores.databases import AskDatabase, Run
+from steersman.stores._sql.database import Database, Transaction
 from steersman.stores.plain_text import from_plain, to_plain
 
-__all__ = ["FleetTable", "period_of"]
+__all__ = ["FleetTable", "Reserved", "StoredBudget", "WorkerRow", "period_of"]
+
+Reserved = Literal["reserved", "wait", "out", "unknown"]
+"""`wait`: what others have reserved may come back. `out`: nothing is left for this turn."""
 
 WORKERS = (
     "SELECT worker, machine, pid, slots, agents, state, started, lease_until - :lease,"
@@ -36,6 +39,41 @@ BEGIN_PERIOD = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker as it is stored."""
+
+    worker: str
+    """The name: machine, pid and random."""
+    machine: str
+    pid: int
+    slots: int
+    agents: tuple[str, ...] = ()
+    state: str = "working"
+    """`working`, `draining`, or `asked` to drain."""
+    started: float = 0.0
+    left: float = 0.0
+    """Seconds until its lease ends; it is dead if this is below 0."""
+    faults: tuple[str, ...] = ()
+    """The background tasks of it that fail now, each with its error."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its lease is valid."""
+        return self.left > 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBudget:
+    """What a budget has left in this period."""
+
+    name: str
+    usd: float
+    per: str
+    spent: float = 0.0
+    reserved: float = 0.0
+
+
 def period_of(per: str, now: float) -> str:
     """Return the name of the period that a time is in, such as `2026-11-16`; in UTC."""
     if per == "ever":
@@ -44,9 +82,9 @@ def period_of(per: str, now: float) -> str:
 
 
 class FleetTable:
-    """The port `FleetRows` over a database."""
+    """Workers and budgets of a store. The time is that of the database."""
 
-    def __init__(self, database: AskDatabase) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
 
     async def join(self, worker: WorkerRow, seconds: float) -> None:
@@ -56,10 +94,10 @@ class FleetTable:
             *(to_plain("\n".join(worker.agents)), worker.state, seconds),
         )
 
-        async def work(run: Run) -> None:
-            await run(JOIN, *values)
+        async def work(tx: Transaction) -> None:
+            await tx.run(JOIN, *values)
 
-        await self._database.write(work, is_vital=False)
+        await self._database.write(work)
 
     async def renew(self, worker: str, seconds: float, faults: Sequence[str] = ()) -> str | None:
         """Have the lease for `seconds` from now on, and store what fails in the worker.
@@ -68,53 +106,53 @@ class FleetTable:
         """
         said = to_plain("\n".join(each.replace("\n", " ") for each in faults))
 
-        async def work(run: Run) -> str | None:
-            await run(RENEW, seconds, said, to_plain(worker))
-            found = await run(LEASED, to_plain(worker))
+        async def work(tx: Transaction) -> str | None:
+            await tx.run(RENEW, seconds, said, to_plain(worker))
+            found = await tx.run(LEASED, to_plain(worker))
             return found[0][0] if found else None
 
-        return await self._database.write(work, is_vital=False)
+        return await self._database.write(work)
 
     async def set_state(self, worker: str | None, state: str) -> int:
         """Set the state of a worker that is alive, or of all; returns of how many."""
 
-        async def work(run: Run) -> int:
-            await self._database.next_change(run)
-            rows = [_worker(each) for each in await run(WORKERS)]
+        async def work(tx: Transaction) -> int:
+            await tx.next_change()
+            rows = [_worker(each) for each in await tx.run(WORKERS)]
             named = [
                 each.worker for each in rows if each.is_alive and worker in (None, each.worker)
             ]
             for each in named:
-                await run(
+                await tx.run(
                     "UPDATE steersman_workers SET state = ? WHERE worker = ?",
                     *(state, to_plain(each)),
                 )
             return len(named)
 
-        return await self._database.write(work, is_vital=False)
+        return await self._database.write(work)
 
     async def leave(self, worker: str) -> None:
         """Remove a worker."""
 
-        async def work(run: Run) -> None:
-            await run("DELETE FROM steersman_workers WHERE worker = ?", to_plain(worker))
+        async def work(tx: Transaction) -> None:
+            await tx.run("DELETE FROM steersman_workers WHERE worker = ?", to_plain(worker))
 
-        await self._database.write(work, is_vital=False)
+        await self._database.write(work)
 
     async def workers(self) -> Sequence[WorkerRow]:
         """Return all workers, also those whose lease has ended."""
 
-        async def work(run: Run) -> list[WorkerRow]:
-            return [_worker(each) for each in await run(WORKERS)]
+        async def work(tx: Transaction) -> list[WorkerRow]:
+            return [_worker(each) for each in await tx.run(WORKERS)]
 
         return await self._database.read(work)
 
     async def define(self, name: str, usd: float, per: str) -> None:
         """Add a budget, or change one; what it has spent stays."""
 
-        async def work(run: Run) -> None:
-            await self._database.next_change(run)
-            await run(
+        async def work(tx: Transaction) -> None:
+            await tx.next_change()
+            await tx.run(
                 "INSERT INTO steersman_budgets (name, usd, per) VALUES (?, ?, ?)"
                 " ON CONFLICT (name) DO UPDATE SET usd = excluded.usd, per = excluded.per",
                 *(to_plain(name), usd, per),
@@ -125,13 +163,13 @@ class FleetTable:
     async def budgets(self) -> Sequence[StoredBudget]:
         """Return what each budget has left in this period."""
 
-        async def work(run: Run) -> list[StoredBudget]:
-            now = await _now(run)
+        async def work(tx: Transaction) -> list[StoredBudget]:
+            now = await _now(tx)
             found: list[StoredBudget] = []
-            for name, usd, per in await run(
+            for name, usd, per in await tx.run(
                 "SELECT name, usd, per FROM steersman_budgets ORDER BY name"
             ):
-                used = await run(SPENDING, name, period_of(per, now))
+                used = await tx.run(SPENDING, name, period_of(per, now))
                 spent, reserved = used[0] if used else (0.0, 0.0)
                 found.append(StoredBudget(from_plain(name), usd, per, spent, reserved))
             return found
@@ -141,25 +179,25 @@ class FleetTable:
     async def reserve(self, name: str, job: str, usd: float | None) -> Reserved:
         """Reserve for a turn; without `usd`, the mean of past turns. A job reserves once."""
 
-        async def work(run: Run) -> Reserved:
-            await self._database.next_change(run)
-            if await run("SELECT 1 FROM steersman_reservations WHERE job = ?", job):
+        async def work(tx: Transaction) -> Reserved:
+            await tx.next_change()
+            if await tx.run("SELECT 1 FROM steersman_reservations WHERE job = ?", job):
                 return "reserved"
-            known = await run(BUDGET, to_plain(name))
+            known = await tx.run(BUDGET, to_plain(name))
             if not known:
                 return "unknown"
             ((limit, per, turns, cost),) = known
             wanted = usd if usd is not None else (cost / turns if turns else 0.0)
-            period = period_of(per, await _now(run))
-            await run(BEGIN_PERIOD, to_plain(name), period)
-            ((spent, reserved),) = await run(SPENDING, to_plain(name), period)
+            period = period_of(per, await _now(tx))
+            await tx.run(BEGIN_PERIOD, to_plain(name), period)
+            ((spent, reserved),) = await tx.run(SPENDING, to_plain(name), period)
             if spent + reserved + wanted > limit or spent + reserved >= limit:
                 return "wait" if reserved > 0 and spent + wanted <= limit else "out"
-            await run(
+            await tx.run(
                 "INSERT INTO steersman_reservations (job, budget, period, usd) VALUES (?, ?, ?, ?)",
                 *(job, to_plain(name), period, wanted),
             )
-            await _spend(run, to_plain(name), period, 0.0, wanted)
+            await _spend(tx, to_plain(name), period, 0.0, wanted)
             return "reserved"
 
         return await self._database.write(work, is_vital=True)
@@ -167,9 +205,9 @@ class FleetTable:
     async def settle(self, job: str, cost: float) -> bool:
         """Replace what a job has reserved by what it has cost. Returns False the second time."""
 
-        async def work(run: Run) -> bool:
-            await self._database.next_change(run)
-            found = await run(
+        async def work(tx: Transaction) -> bool:
+            await tx.next_change()
+            found = await tx.run(
                 "SELECT budget, period, usd FROM steersman_reservations"
                 " WHERE job = ? AND cost IS NULL",
                 job,
@@ -177,10 +215,10 @@ class FleetTable:
             if not found:
                 return False
             ((budget, period, usd),) = found
-            await run("UPDATE steersman_reservations SET cost = ? WHERE job = ?", cost, job)
-            await _spend(run, budget, period, cost, -usd)
+            await tx.run("UPDATE steersman_reservations SET cost = ? WHERE job = ?", cost, job)
+            await _spend(tx, budget, period, cost, -usd)
             if cost > 0:
-                await run(
+                await tx.run(
                     "UPDATE steersman_budgets SET turns = turns + 1, cost = cost + ?"
                     " WHERE name = ?",
                     *(cost, budget),
@@ -190,16 +228,16 @@ class FleetTable:
         return await self._database.write(work, is_vital=True)
 
 
-async def _spend(run: Run, budget: str, period: str, spent: float, reserved: float) -> None:
-    await run(
+async def _spend(tx: Transaction, budget: str, period: str, spent: float, reserved: float) -> None:
+    await tx.run(
         "UPDATE steersman_spendings SET spent = spent + ?, reserved = reserved + ?"
         " WHERE budget = ? AND period = ?",
         *(spent, reserved, budget, period),
     )
 
 
-async def _now(run: Run) -> float:
-    ((now,),) = await run("SELECT :now")
+async def _now(tx: Transaction) -> float:
+    ((now,),) = await tx.run("SELECT :now")
     return float(now)
 
 

@@ -1,14 +1,13 @@
-"""The table of asks: what is read and written, for every database that knows SQL.
+"""The table of asks: what is read and written.
 
-A database gives transactions (`AskDatabase`); the statements are the same for all. One row with a
-counter numbers the changes. Each transaction that writes takes the next number first, which also
-makes the writers wait for each other: numbers are in the order of the commits.
+One row with a counter numbers the changes. Each transaction that writes takes the next number
+first, which also makes the writers wait for each other: numbers are in the order of the commits.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,13 +15,10 @@ from steersman.errors import UsageError
 from steersman.inbox.rows import AskRow, Ending
 from steersman.permissions import Allow, Ask, CanUseTool, EarlierAnswer
 from steersman.permissions.json_form import answer_from_json, ask_from_json, ask_to_json
-from steersman.stores.databases import AskDatabase, Run
-from steersman.stores.fleet_table import FleetTable
-from steersman.stores.journal_table import JournalTable
+from steersman.stores._sql.database import Database, Transaction
 from steersman.stores.plain_text import from_plain, to_plain
-from steersman.stores.work_table import CLOSE, SPEND, UNUSED, WorkTable, is_owner
 
-__all__ = ["AskTable"]
+__all__ = ["AskTable", "close_asks", "is_owner"]
 
 VERSION = 1
 """The version of the rows that this release writes; it leaves later ones alone."""
@@ -70,6 +66,28 @@ NO_OTHER = (
     "(? = '' OR NOT EXISTS (SELECT 1 FROM steersman_conversations c WHERE c.lease_token <> ?"
     " AND c.session = steersman_asks.session AND c.lease_token <> ''))"
 )
+CLOSE = (
+    "UPDATE steersman_asks SET state = 'closed', answered_by = ?, ended_at = :now,"
+    " ended_change = ?, last_change = ? WHERE state = 'open' AND version <= 1"
+)
+"""Closes the asks that the rest of the statement names; without it, none may be."""
+SPEND = (
+    "UPDATE steersman_asks SET used_mark = ?, used_at = :now, last_change = ?"
+    " WHERE used_mark IS NULL AND state IN ('answered', 'expired') AND version <= 1"
+)
+"""Uses the answers of the asks that the rest of the statement names."""
+
+OWNED = (
+    "SELECT 1 FROM steersman_conversations"
+    " WHERE session = ? AND lease_token = ? AND lease_until > :lease AND version <= 1"
+)
+UNUSED = "(state = 'open' OR (state IN ('answered', 'expired') AND used_mark IS NULL))"
+"""The asks that wait, or whose answer is unused."""
+LEFT = (
+    "SELECT number, ask, opened_change > (SELECT c.lease_change FROM steersman_conversations c"  # noqa: S608 - ours
+    " WHERE c.session = steersman_asks.session) FROM steersman_asks"
+    f" WHERE session = ? AND turn = ? AND version <= 1 AND {UNUSED}"
+)
 TURN_END = (
     "SELECT outcome FROM steersman_turns WHERE session = ? AND uuid = ? AND state = 'settled'"
 )
@@ -80,11 +98,8 @@ _NO_ASK = Ask(id="", session="", payload=CanUseTool(tool_name="", input={}), cre
 class AskTable:
     """The port `AskRows` over a database."""
 
-    def __init__(self, database: AskDatabase) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self.work = WorkTable(database)
-        self.journal = JournalTable(database)
-        self.fleet = FleetTable(database)
 
     async def open(
         self, ask: Ask, expires_after: float | None, awaited: Collection[int], token: str = ""
@@ -94,87 +109,89 @@ class AskTable:
         None if the lease is lost, or the turn of the ask has ended: nothing would close it.
         """
 
-        async def work(run: Run) -> AskRow | None:
-            change = await self._begin(run)
-            if token and not await is_owner(run, ask.session, token):
+        async def work(tx: Transaction) -> AskRow | None:
+            change = await self._begin(tx)
+            if token and not await is_owner(tx, ask.session, token):
                 return None
-            known = [row for row in await _known(run, ask) if row.number not in awaited]
+            known = [row for row in await _known(tx, ask) if row.number not in awaited]
             if known:
                 return known[0]
-            if await _has_ended(run, ask):
+            if await _has_ended(tx, ask):
                 return None
-            earlier = await _earlier(run, ask, token)
+            earlier = await _earlier(tx, ask, token)
             kept = ask if earlier is None else replace(ask, earlier=earlier.answer)
-            returns = self._database.returns_rows
-            row = await _insert(run, kept, expires_after, change, returns=returns)
+            returns = self._database.is_server
+            row = await _insert(tx, kept, expires_after, change, returns=returns)
             if earlier is not None and ask.is_repeatable and earlier.may_repeat:
-                return await _answer(run, row.number, earlier, change)
+                return await _answer(tx, row.number, earlier, change)
             return row
 
-        return await self._database.write(work, is_vital=False)
+        return await self._database.write(work)
 
     async def end(self, number: int, how: Ending, by: str, answer: str, mark: str) -> AskRow:
         """End an ask if it is open. Returns the row; it has the `mark` if this call ended it."""
 
-        async def work(run: Run) -> AskRow:
-            change = await self._begin(run)
-            await run(
+        async def work(tx: Transaction) -> AskRow:
+            change = await self._begin(tx)
+            await tx.run(
                 "UPDATE steersman_asks SET state = ?, answered_by = ?, answer = ?, mark = ?,"
                 " ended_at = :now, ended_change = ?, last_change = ?"
                 " WHERE number = ? AND state = 'open' AND version <= 1",
                 *(how, to_plain(by), answer, mark, change, change, number),
             )
-            return await _one(run, number)
+            return await _one(tx, number)
 
         return await self._database.write(work, is_vital=True)
 
     async def close(self, number: int, reason: str, mark: str, token: str = "") -> None:
         """Close an ask for good, unless another session has the conversation."""
 
-        async def work(run: Run) -> None:
-            change = await self._begin(run)
+        async def work(tx: Transaction) -> None:
+            change = await self._begin(tx)
             told = to_plain(reason), change, change, number
-            await run(f"{CLOSE} AND number = ? AND {NO_OTHER}", *told, token, token)
-            await run(f"{SPEND} AND number = ? AND {NO_OTHER}", mark, change, number, token, token)
+            await tx.run(f"{CLOSE} AND number = ? AND {NO_OTHER}", *told, token, token)
+            await tx.run(
+                f"{SPEND} AND number = ? AND {NO_OTHER}", mark, change, number, token, token
+            )
 
         await self._database.write(work, is_vital=True)
 
     async def use(self, number: int, mark: str, token: str = "") -> AskRow:
         """Use the answer if it is unused. Returns the row, with the mark that has used it."""
 
-        async def work(run: Run) -> AskRow:
-            change = await self._begin(run)
-            await run(f"{SPEND} AND number = ? AND {OWNS}", mark, change, number, token, token)
-            return await _one(run, number)
+        async def work(tx: Transaction) -> AskRow:
+            change = await self._begin(tx)
+            await tx.run(f"{SPEND} AND number = ? AND {OWNS}", mark, change, number, token, token)
+            return await _one(tx, number)
 
         return await self._database.write(work, is_vital=True)
 
     async def give_back(self, number: int, mark: str) -> None:
         """Make an answer unused again that was used with `mark`, and did not reach its session."""
 
-        async def work(run: Run) -> None:
-            change = await self._begin(run)
-            await run(
+        async def work(tx: Transaction) -> None:
+            change = await self._begin(tx)
+            await tx.run(
                 "UPDATE steersman_asks SET used_mark = NULL, used_at = NULL, last_change = ?"
                 " WHERE number = ? AND used_mark = ?",
                 *(change, number, mark),
             )
 
-        await self._database.write(work, is_vital=False)
+        await self._database.write(work)
 
     async def delegate(self, number: int, to: str) -> AskRow:
         """Set the assignee, if the ask is open. Returns the row."""
 
-        async def work(run: Run) -> AskRow:
-            change = await self._begin(run)
-            await run(
+        async def work(tx: Transaction) -> AskRow:
+            change = await self._begin(tx)
+            await tx.run(
                 "UPDATE steersman_asks SET assignee = ?, delegated_change = ?, last_change = ?"
                 " WHERE number = ? AND state = 'open' AND version <= 1",
                 *(to_plain(to), change, change, number),
             )
-            return await _one(run, number)
+            return await _one(tx, number)
 
-        return await self._database.write(work, is_vital=False)
+        return await self._database.write(work)
 
     async def find(self, ask_id: str, session: str | None) -> list[AskRow]:
         """Return the rows with this id."""
@@ -202,8 +219,8 @@ class AskTable:
     async def last_change(self) -> int:
         """Return the number of the last change of all."""
 
-        async def work(run: Run) -> int:
-            ((last,),) = await run("SELECT last FROM steersman_ask_changes")
+        async def work(tx: Transaction) -> int:
+            ((last,),) = await tx.run("SELECT last FROM steersman_ask_changes")
             return int(last)
 
         return await self._database.read(work)
@@ -214,43 +231,60 @@ class AskTable:
     async def _looked(self, statement: str, *values: object) -> tuple[list[AskRow], float | None]:
         """Read rows, after those whose time has come have expired."""
 
-        async def expire(run: Run) -> None:
-            await self._begin(run)
+        async def expire(tx: Transaction) -> None:
+            await self._begin(tx)
 
-        async def work(run: Run) -> tuple[list[AskRow], float | None] | None:
-            ((left,),) = await run(NEXT_EXPIRY)
+        async def work(tx: Transaction) -> tuple[list[AskRow], float | None] | None:
+            ((left,),) = await tx.run(NEXT_EXPIRY)
             if left is not None and left <= 0:
                 return None
-            return [_row(found) for found in await run(statement, *values)], left
+            return [_row(found) for found in await tx.run(statement, *values)], left
 
         while True:
             found = await self._database.read(work)
             if found is not None:
                 return found
-            await self._database.write(expire, is_vital=False)
+            await self._database.write(expire)
 
-    async def signal(self, changed: Callable[[], None]) -> None:
-        """Call `changed` whenever another process may have changed a row, until cancelled."""
-        await self._database.signal(changed)
-
-    async def aclose(self) -> None:
-        """Close the connection."""
-        await self._database.aclose()
-
-    async def _begin(self, run: Run) -> int:
+    async def _begin(self, tx: Transaction) -> int:
         """Return the number of this change, and let rows expire."""
-        return await self._database.next_change(run, EXPIRE, COUNT_EXPIRED)
+        return await tx.next_change(EXPIRE, COUNT_EXPIRED)
 
 
-async def _has_ended(run: Run, ask: Ask) -> bool:
-    """Whether the turn of an ask is settled, and no background subagent outlives it."""
+async def is_owner(tx: Transaction, session: str, token: str) -> bool:
+    """Return whether the lease of the conversation has this token, and is valid."""
+    return bool(await tx.run(OWNED, to_plain(session), token))
+
+
+async def close_asks(tx: Transaction, session: str, turn: str, outcome: str, change: int) -> None:
+    """Close the asks of a turn that has ended, but those of a subagent that outlives it.
+
+    Both names are as they are stored.
+    """
+    for number, text, is_of_owner in await tx.run(LEFT, session, turn):
+        if outcome == "completed" and is_of_owner and _is_of_subagent(text):
+            continue
+        await tx.run(f"{CLOSE} AND number = ?", f"the turn was {outcome}", change, change, number)
+        await tx.run(f"{SPEND} AND number = ?", "", change, number)
+
+
+def _is_of_subagent(ask: str) -> bool:
+    try:
+        return bool(getattr(ask_from_json(ask).payload, "agent_id", None))
+    except UsageError:
+        # Damaged, or of a later release: it cannot be answered.
+        return False
+
+
+async def _has_ended(tx: Transaction, ask: Ask) -> bool:
+    """Whether the turn of an ask is settled, and no background subagent of it continues."""
     if ask.turn is None:
         return False
-    found = await run(TURN_END, to_plain(ask.session), to_plain(ask.turn))
+    found = await tx.run(TURN_END, to_plain(ask.session), to_plain(ask.turn))
     return bool(found) and (ask.agent is None or found != [("completed",)])
 
 
-async def _known(run: Run, ask: Ask) -> list[AskRow]:
+async def _known(tx: Transaction, ask: Ask) -> list[AskRow]:
     """Return the rows that may be `ask` again; those with its `tool_use_id` first.
 
     An ask of no turn and no call is known by its id: it is stored again if the database has not
@@ -258,7 +292,7 @@ async def _known(run: Run, ask: Ask) -> list[AskRow]:
     """
     used_for, turn = to_plain(_tool_use_id(ask)), None if ask.turn is None else to_plain(ask.turn)
     name = to_plain(ask.id) if turn is None and not used_for else None
-    found = await run(
+    found = await tx.run(
         f"{SELECT} session = ? AND digest = ? AND tool = ? AND {UNUSED}"
         " AND ((tool_use_id IS NOT NULL AND tool_use_id = ?) OR turn = ? OR ask_id = ?)"
         " ORDER BY CASE WHEN tool_use_id = ? THEN 0 ELSE 1 END, number",
@@ -283,10 +317,10 @@ class _Earlier:
         return self.is_of_lost_owner and isinstance(self.answer.answer, Allow)
 
 
-async def _earlier(run: Run, ask: Ask, token: str) -> _Earlier | None:
+async def _earlier(tx: Transaction, ask: Ask, token: str) -> _Earlier | None:
     if ask.turn is None:
         return None
-    found = await run(
+    found = await tx.run(
         EARLIER,
         *(token, to_plain(ask.session), ask.digest, to_plain(_tool(ask)), to_plain(ask.turn)),
     )
@@ -301,44 +335,44 @@ async def _earlier(run: Run, ask: Ask, token: str) -> _Earlier | None:
     return _Earlier(answer, text, taken is not None and last <= taken)
 
 
-async def _answer(run: Run, number: int, earlier: _Earlier, change: int) -> AskRow:
+async def _answer(tx: Transaction, number: int, earlier: _Earlier, change: int) -> AskRow:
     """Answer a row as the same call was answered before."""
-    await run(
+    await tx.run(
         "UPDATE steersman_asks SET state = 'answered', answered_by = ?, answer = ?,"
         " ended_at = :now, ended_change = ?, last_change = ? WHERE number = ?",
         *(to_plain(earlier.answer.by), earlier.text, change, change, number),
     )
-    return await _one(run, number)
+    return await _one(tx, number)
 
 
 async def _insert(
-    run: Run, ask: Ask, expires_after: float | None, change: int, *, returns: bool
+    tx: Transaction, ask: Ask, expires_after: float | None, change: int, *, returns: bool
 ) -> AskRow:
     """Add a row. Its id is that of the ask, with a number if the session had that id before."""
     for count in itertools.count(1):
         kept = ask if count == 1 else replace(ask, id=f"{ask.id}~{count}")
         names = [kept.session, kept.id, _tool_use_id(kept) or None, kept.turn, _tool(kept)]
         plain = [None if each is None else to_plain(each) for each in names]
-        found = await run(
+        found = await tx.run(
             INSERT_RETURNING if returns else INSERT,
             *(*plain, kept.digest, ask_to_json(kept).decode(), change, change, VERSION),
             expires_after,
         )
-        row = _row(found[0]) if found else None if returns else await _by_id(run, kept)
+        row = _row(found[0]) if found else None if returns else await _by_id(tx, kept)
         if row is not None and row.opened == change:
             return row
     raise AssertionError("unreachable")
 
 
-async def _by_id(run: Run, ask: Ask) -> AskRow | None:
-    found = await run(
+async def _by_id(tx: Transaction, ask: Ask) -> AskRow | None:
+    found = await tx.run(
         f"{SELECT} session = ? AND ask_id = ?", to_plain(ask.session), to_plain(ask.id)
     )
     return _row(found[0]) if found else None
 
 
-async def _one(run: Run, number: int) -> AskRow:
-    found = await run(f"{SELECT} number = ?", number)
+async def _one(tx: Transaction, number: int) -> AskRow:
+    found = await tx.run(f"{SELECT} number = ?", number)
     return _row(found[0]) if found else AskRow(number, _NO_ASK, "removed")
 
 

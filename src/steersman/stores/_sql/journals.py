@@ -1,4 +1,4 @@
-"""A journal in a database: a `Sink` that hands entries to the thread of the store, in batches."""
+"""The table of journals, a `Sink` that writes to it in batches, and those who read it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
 
 from steersman.errors import StoreError, StoreTooNew, UsageError
 from steersman.journal import Entry, Kind
 from steersman.journal.files import TORN, Record, line_of, read_line
 from steersman.journal.redaction import MARK
 from steersman.ports import Conversation
+from steersman.stores._sql.database import Database, Transaction
+from steersman.stores.plain_text import to_plain
 
-if TYPE_CHECKING:
-    from steersman.inbox.keeper import AskKeeper
-    from steersman.inbox.rows import AskRows
-
-__all__ = ["StoredJournal", "follow_entries", "name_of", "stored_entries"]
+__all__ = ["JournalTable", "StoredJournal", "follow_entries", "name_of", "stored_entries"]
 
 log = logging.getLogger("steersman.stores")
 
@@ -40,6 +36,70 @@ CHUNK = 200
 SOON, LATE, SLOWER = 0.05, 0.5, 1.3
 """Seconds between two looks for new entries: after some came, at most, and how it grows."""
 
+AT_ONCE = 200
+"""Rows in one statement."""
+ADD = "INSERT INTO steersman_journals (conversation, seq, entry) VALUES "
+RANGE = "SELECT seq, entry FROM steersman_journals WHERE conversation = ? AND seq BETWEEN ? AND ?"
+READ = (
+    "SELECT seq, entry FROM steersman_journals WHERE conversation = ? AND seq > ?"
+    " ORDER BY seq LIMIT ?"
+)
+
+
+class JournalTable:
+    """The entries of journals, as text; a number is stored once."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.unstored: dict[str, int] = {}
+        """The last numbers of journals that were closed while entries waited or were lost."""
+
+    async def append(self, conversation: str, entries: Sequence[tuple[int, str]]) -> int:
+        """Store entries with their numbers. One whose number is there already is left out.
+
+        Returns how many were left out because another entry has their number.
+        """
+        place = to_plain(conversation)
+        is_server = self.database.is_server
+        end = " ON CONFLICT DO NOTHING" + (" RETURNING seq" if is_server else "")
+
+        async def work(tx: Transaction) -> int:
+            left_out = 0
+            for begin in range(0, len(entries), AT_ONCE):
+                some = entries[begin : begin + AT_ONCE]
+                values = [value for seq, text in some for value in (place, seq, text)]
+                rows = ", ".join(["(?, ?, ?)"] * len(some))
+                added = await tx.run(f"{ADD}{rows}{end}", *values)
+                count = len(added) if is_server else (await tx.run("SELECT changes()"))[0][0]
+                if count < len(some):
+                    found = await tx.run(RANGE, place, some[0][0], some[-1][0])
+                    known: dict[int, str] = dict(found)
+                    left_out += sum(known.get(seq) != text for seq, text in some)
+            return left_out
+
+        return await self.database.write(work)
+
+    async def last_seq(self, conversation: str) -> int:
+        """Return the greatest number; 0 if there is none."""
+
+        async def work(tx: Transaction) -> int:
+            ((last,),) = await tx.run(
+                "SELECT max(seq) FROM steersman_journals WHERE conversation = ?",
+                to_plain(conversation),
+            )
+            return int(last or 0)
+
+        return await self.database.read(work)
+
+    async def read(self, conversation: str, after: int, most: int) -> list[tuple[int, str]]:
+        """Return the entries after number `after` with their numbers, in order, `most` at most."""
+
+        async def work(tx: Transaction) -> list[tuple[int, str]]:
+            found = await tx.run(READ, to_plain(conversation), after, most)
+            return [(seq, text) for seq, text in found]
+
+        return await self.database.read(work)
+
 
 class StoredJournal:
     """Writes the journal of one conversation to a store: `store.sink(conversation)`.
@@ -50,7 +110,7 @@ class StoredJournal:
     read with `store.entries()` and `store.follow()`.
     """
 
-    def __init__(self, keeper: AskKeeper, conversation: str, memory: int) -> None:
+    def __init__(self, table: JournalTable, conversation: str, memory: int) -> None:
         _check_memory(memory)
         self.conversation = conversation
         self.failure = ""
@@ -59,7 +119,7 @@ class StoredJournal:
         """How many entries were lost: with the store away, or to another session of the journal."""
         self.last_seq = 0
         """The number of the last entry that the store had at `open`, or that was given since."""
-        self._keeper = keeper
+        self._table = table
         self._memory = memory
         self._lock = threading.Lock()
         self._waiting: deque[Entry] = deque()
@@ -76,15 +136,15 @@ class StoredJournal:
 
         Entries that this process has not stored, or never could, have numbers too.
         """
-        found = await self._keeper.call(lambda rows: rows.journal.last_seq(self.conversation))
-        given = self._keeper.unstored.get(self.conversation, 0)
+        found = await self._table.last_seq(self.conversation)
+        given = self._table.unstored.get(self.conversation, 0)
         self.last_seq = max(self.last_seq, given, found)
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Write the next entries soon; never raises. A forked copy of the process writes none."""
         if not entries or self._is_closed or self._pid != os.getpid():
             return
-        if self._keeper.is_closed:
+        if self._table.database.is_closed:
             self._give_up(len(entries))
             return
         with self._lock:
@@ -98,14 +158,14 @@ class StoredJournal:
             self.last_seq = max(self.last_seq, entries[-1].seq)
             starts, self._is_flushing = not self._is_flushing, True
         if starts:
-            self._keeper.start(self._flush)
+            self._table.database.home.start(self._flush)
 
     def close(self) -> None:
         """Take no more entries. Those that wait are still written. May be called again."""
         self._is_closed = True
         with self._lock:
             if self._waiting or self.lost:
-                self._keeper.unstored[self.conversation] = self.last_seq
+                self._table.unstored[self.conversation] = self.last_seq
 
     async def flush(self) -> None:
         """Wait until all entries that were given before are stored.
@@ -122,19 +182,19 @@ class StoredJournal:
     async def read(self, after: int = 0) -> AsyncGenerator[list[Entry]]:
         """Yield the entries after number `after`, in chunks, with those that were just written."""
         await self.flush()
-        async for _, chunk in _chunks(self._keeper, self.conversation, after):
+        async for _, chunk in _chunks(self._table, self.conversation, after):
             yield chunk
 
-    async def _flush(self, rows: AskRows) -> None:
+    async def _flush(self) -> None:
         """Write until nothing waits; runs in the thread of the store."""
-        await asyncio.sleep(0.0 if self._keeper.is_closed else GATHER)
+        await asyncio.sleep(0.0 if self._table.database.is_closed else GATHER)
         while batch := self._next_batch():
             texts = [(entry.seq, _text_of(entry)) for entry in batch]
             try:
-                left_out = await rows.journal.append(self.conversation, texts)
+                left_out = await self._table.append(self.conversation, texts)
             except Exception as error:  # noqa: BLE001 - a sink never raises
                 self._failed(error)
-                if self._keeper.is_closed or isinstance(error, StoreTooNew):
+                if self._table.database.is_closed or isinstance(error, StoreTooNew):
                     self._give_up()
                 else:
                     await asyncio.sleep(RETRY)
@@ -222,22 +282,26 @@ def _check_name(given: object) -> None:
         raise UsageError("conversation", given, "a key or session id, or a Conversation")
 
 
-async def stored_entries(keeper: AskKeeper, conversation: str, after: int) -> AsyncGenerator[Entry]:
+async def stored_entries(
+    table: JournalTable, conversation: str, after: int
+) -> AsyncGenerator[Entry]:
     """Yield the stored entries after number `after`. Raises `StoreError`."""
-    async for _, chunk in _chunks(keeper, conversation, after):
+    async for _, chunk in _chunks(table, conversation, after):
         for entry in chunk:
             yield entry
 
 
-async def follow_entries(keeper: AskKeeper, conversation: str, after: int) -> AsyncGenerator[Entry]:
+async def follow_entries(
+    table: JournalTable, conversation: str, after: int
+) -> AsyncGenerator[Entry]:
     """Yield the stored entries after number `after`, and new ones as they come.
 
     While the store cannot be reached, it waits. Ends when the store is closed.
     """
     wait, is_failing = SOON, False
-    while not keeper.is_closed:
+    while not table.database.is_closed:
         try:
-            async for last, chunk in _chunks(keeper, conversation, after):
+            async for last, chunk in _chunks(table, conversation, after):
                 after, wait = last, SOON
                 for entry in chunk:
                     yield entry
@@ -245,7 +309,7 @@ async def follow_entries(keeper: AskKeeper, conversation: str, after: int) -> As
         except StoreTooNew:
             raise
         except StoreError as error:
-            if not (is_failing or keeper.is_closed):
+            if not (is_failing or table.database.is_closed):
                 log.warning("the journal of %r cannot be read: %s", conversation, error)
             is_failing = True
         await asyncio.sleep(wait)
@@ -253,23 +317,19 @@ async def follow_entries(keeper: AskKeeper, conversation: str, after: int) -> As
 
 
 async def _chunks(
-    keeper: AskKeeper, conversation: str, after: int
+    table: JournalTable, conversation: str, after: int
 ) -> AsyncGenerator[tuple[int, list[Entry]]]:
     """Yield the stored entries in chunks, each with the number of its last row."""
     _check_after(after)
     last = after
     while True:
-        rows = await keeper.call(partial(_read, conversation, last))
+        rows = await table.read(conversation, last, CHUNK)
         if rows:
             last = rows[-1][0]
             found = (_entry_of(seq, text) for seq, text in rows)
             yield last, [entry for entry in found if entry is not None]
         if len(rows) < CHUNK:
             return
-
-
-async def _read(conversation: str, after: int, rows: AskRows) -> list[tuple[int, str]]:
-    return await rows.journal.read(conversation, after, CHUNK)
 
 
 def _check_after(given: object) -> None:

@@ -1,0 +1,1 @@
+"""One database under every SQL store: two drivers, one schema, one class per table."""
