@@ -100,7 +100,7 @@ async def reached(
     ],
 )
 @pytest.mark.parametrize("_round", range(ROUNDS))
-async def test_a_worker_is_killed_and_another_finishes_its_turn_once(  # noqa: PLR0913 - a case
+async def test_a_worker_is_killed_and_another_finishes_its_turn_once(
     kind: str,
     point: str,
     _round: int,
