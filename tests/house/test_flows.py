@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import logging
 import re
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from tests.house.flows import FLOWS, played
 
-PAGE = Path(__file__).parents[2] / "docs/tour.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/tour.md"
 
 HEADINGS = {
     "prompt": "## Flow 1: a prompt",
@@ -42,3 +44,12 @@ async def test_the_tour_lists_the_files_that_a_flow_enters_in_order(
 @pytest.mark.parametrize("flow", MOST_FILES)
 def test_a_flow_enters_few_files(flow: str) -> None:
     assert 0 < len(files_on_the_page(flow)) <= MOST_FILES[flow]
+
+
+def test_the_tour_names_the_rooms_in_the_order_in_which_they_may_import_each_other() -> None:
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter", encoding="utf-8")
+    layers = contracts["importlinter:contract:rings"]["layers"].split("\n")
+    drawn = PAGE.read_text().split("## Which room may import which")[1].split("```")[1]
+
+    assert drawn.split() == " › ".join(each.strip() for each in layers if each.strip()).split()

@@ -1,6 +1,6 @@
 """Runs segments on a few slots: a `Scheduler` with a clock, tasks and sessions.
 
-A fleet in one process and each worker of a fleet over processes have one.
+A fleet in one process has one. Workers of a fleet over processes have the queues of their engine.
 """
 
 from __future__ import annotations
