@@ -92,6 +92,7 @@ class _Player:
     def __init__(self, world: World, plan: Plan, out: Outcome) -> None:
         self._world, self._plan, self._out = world, plan, out
         self._tasks: list[asyncio.Task[Any]] = []
+        self._lives: list[asyncio.Task[None]] = []
         self._asked = asyncio.Event()
 
     async def play(self) -> None:
@@ -99,6 +100,7 @@ class _Player:
         for number, life in enumerate(self._plan.lives, 1):
             living = asyncio.ensure_future(self._live(f"host {number}", life))
             self._tasks.append(living)
+            self._lives.append(living)
             if life.waits:
                 await asyncio.wait([living], timeout=60.0)
             await asyncio.sleep(life.pause)
@@ -263,7 +265,8 @@ class _Player:
                     self._world.note("worker", "takes up", str(len(turns)))
                     for turn in turns:
                         await self._settled(worker, turn)
-            if not await _unsettled(worker):
+            # A host that still runs may send something.
+            if all(each.done() for each in self._lives) and not await _unsettled(worker):
                 return
             await asyncio.sleep(0.5)
 
