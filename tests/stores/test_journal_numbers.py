@@ -23,6 +23,7 @@ from steersman.testing.script import Script, say
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import entries_of
 from tests._session.plays import Peers, answer, die
+from tests.full_disk import without_room
 
 LIMIT = 10.0
 
@@ -77,6 +78,23 @@ def test_each_track_tells_after_which_number_it_begins(tmp_path: Path) -> None:
         b'"after":1',
         b'"after":3',
     ]
+
+
+def test_a_file_that_gets_the_inode_of_one_that_failed_has_numbers_of_its_own(
+    tmp_path: Path,
+) -> None:
+    path, other = tmp_path / "journal.jsonl", tmp_path / "other.jsonl"
+    sink = JournalFile(path)
+    sink.write([noise(1)])
+    with without_room(path.stat().st_size):
+        sink.write([noise(2), noise(3)])
+    sink.close()
+
+    assert (sink.failure != "", last_number(path)) == (True, 3)
+    # As a file system does it, for the next file that is made after one was removed.
+    path.rename(other)
+    os.truncate(other, 0)
+    assert last_number(other) == 0
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])

@@ -84,12 +84,14 @@ class JournalFile:
         try:
             found = examine(self.path, self._file)
             self._identity = identity_of(self._file)
+            # Of a file that was removed, another one may get the identity.
+            self._name = self._identity, str(self.path.absolute())
             _narrow(self.path, self._file)
         except BaseException:
             os.close(self._file)
             self._file = -1
             raise
-        self.last_seq = max(found.last_seq, _Opened.unwritten.get(self._identity, 0))
+        self.last_seq = max(found.last_seq, _Opened.unwritten.get(self._name, 0))
         """The greatest number in the file, or of an entry that could not be written; 0 if none."""
         self._size = found.size
         self._track: int | None = found.track
@@ -162,7 +164,7 @@ class JournalFile:
         """Let the next session on this file count on after an entry that is not in it."""
         if self.failure:
             self.last_seq = max(self.last_seq, seq)
-            _Opened.unwritten[self._identity] = self.last_seq
+            _Opened.unwritten[self._name] = self.last_seq
 
     @property
     def _next_track(self) -> int:
@@ -204,8 +206,8 @@ class _Opened:
 
     lock = threading.RLock()
     files: weakref.WeakSet[JournalFile] = weakref.WeakSet()
-    unwritten: ClassVar[dict[Identity, int]] = {}
-    """The last numbers of entries that could not be written, by file: given only once."""
+    unwritten: ClassVar[dict[tuple[Identity, str], int]] = {}
+    """The last numbers of entries that could not be written, by file and path: given only once."""
 
 
 def _disown_all() -> None:
