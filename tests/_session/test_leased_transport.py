@@ -11,7 +11,7 @@ from steersman._background import BackgroundTasks
 from steersman._session.durable import SessionWork
 from steersman._session.leased_transport import LeasedTransport
 from steersman._session.leases import Leases
-from steersman.errors import ChannelClosed, LeaseLost
+from steersman.errors import LeaseLost
 from steersman.ports import Channel, Launch, Receiver
 
 LOG = logging.getLogger("steersman.tests")
@@ -64,7 +64,7 @@ async def test_after_the_end_of_the_lease_nothing_is_read_or_written() -> None:
     channel.write(b"d")
     channel.resume()
     cli.receiver.exited(-9)
-    with pytest.raises(ChannelClosed):
+    with pytest.raises(LeaseLost):
         await LeasedTransport(cli, leases).open(Launch(("claude",)), cast("Receiver", reader))
     await leases.release()
 

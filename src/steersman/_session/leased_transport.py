@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steersman._session.leases import Leases
-from steersman.errors import ChannelClosed
 from steersman.ports import Channel, EndsAlone, Launch, Receiver, ReportsSuspension, Transport
 
 __all__ = ["LeasedTransport"]
@@ -23,9 +22,8 @@ class LeasedTransport:
     leases: Leases
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
-        """Start the CLI, if the leases are valid."""
-        if not self.leases.check():
-            raise ChannelClosed("the lease of the conversation has ended")
+        """Start the CLI, if the leases are valid. Raises `LeaseLost`."""
+        self.leases.require()
         channel = await self.inner.open(launch, _LeasedReceiver(receiver, self.leases))
         leased = _LeasedChannel(channel, self.leases)
         self.leases.on_renewed = leased.renew

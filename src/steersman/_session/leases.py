@@ -79,6 +79,12 @@ class Leases:
         self._fail("it was not renewed in time: this process was stopped, or the store is away")
         return False
 
+    def require(self) -> None:
+        """Raise `LeaseLost` if the CLI may not be used."""
+        if not self.check():
+            assert self._error is not None
+            raise self._error
+
     async def take(
         self, session_id: str | None, is_ending: Callable[[], bool] = bool, *, wait: float = 0.0
     ) -> None:

@@ -25,6 +25,7 @@ from steersman.errors import (
     CliMisbehaves,
     Evidence,
     LaunchError,
+    LeaseLost,
     NotLoggedIn,
     OptionRefused,
     ProtocolViolation,
@@ -120,6 +121,9 @@ async def _spawn(link: CliLink, transport: Transport, limit: float) -> None:
             await link.open(transport)
     except TimeoutError:
         raise _too_slow(link, "spawn", limit) from None
+    except LeaseLost:
+        # Another process decides about the turns.
+        raise
     except LaunchError as error:
         error.evidence = link.evidence("launch")
         raise
