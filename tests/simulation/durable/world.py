@@ -228,7 +228,11 @@ class World:
         try:
             await asyncio.sleep(self.plan.work)
         except asyncio.CancelledError:
-            is_over = host is not None and self.look(ENDING_LEASE, self.clock() + LEASE_RESERVE)
+            # Of a process that is stopped, the guard kills it: the row may say that there was time,
+            # because the last renewal was not confirmed.
+            is_over = host is not None and (
+                host.is_stopped or self.look(ENDING_LEASE, self.clock() + LEASE_RESERVE)
+            )
             by = "end of the lease" if is_over else host.ends_by if host else "?"
             self.note(name, "tool killed", f"{command} by the {by}")
             raise
@@ -289,6 +293,7 @@ class Process:
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
         self.is_dead = False
+        self.is_stopped = False
         self.died = asyncio.Event()
         self.away_until = 0.0
         """Until when the store cannot be reached from here."""
@@ -337,11 +342,13 @@ class Process:
         """Stop it for a while; the guard of its CLI goes on."""
         loop = self.world.loop
         self.world.note(self.name, "is stopped")
+        self.is_stopped = True
         loop.stop_process(self)
         loop.call_later(seconds, self._continue, context=context_of(None))
 
     def _continue(self) -> None:
         self.world.note(self.name, "is continued")
+        self.is_stopped = False
         self.world.loop.continue_process(self)
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
