@@ -553,9 +553,12 @@ class DurableWork(Protocol):
         """
         ...
 
-    async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
+    async def settle(
+        self, session: str, token: str, uuid: str, state: str, outcome: str, *, since: float = 0.0
+    ) -> bool:
         """Write that a turn is `parked` or `settled`. A turn is settled once.
 
+        `since` is when the CLI began: what an earlier one has asked was lost with it.
         Returns False if the lease is lost, if the turn was settled before by another token or with
         another outcome, or if there is no such turn.
         """

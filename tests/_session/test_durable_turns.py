@@ -41,7 +41,10 @@ class Rows:
         await self._fail()
         self.written.append(("begin", session, token, turn.uuid))
 
-    async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
+    async def settle(
+        self, session: str, token: str, uuid: str, state: str, outcome: str, *, since: float = 0.0
+    ) -> bool:
+        del since
         await self._fail()
         self.written.append((session, token, uuid, state, outcome))
         return True

@@ -471,7 +471,10 @@ class AwayWork:
         self._check()
         await self._work.begin(session, token, turn)
 
-    async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
+    async def settle(
+        self, session: str, token: str, uuid: str, state: str, outcome: str, *, since: float = 0.0
+    ) -> bool:
+        del since
         self._check()
         return await self._work.settle(session, token, uuid, state, outcome)
 

@@ -191,6 +191,23 @@ async def test_the_asks_of_subagents_that_were_lost_with_their_owner_are_closed_
     assert await store.asks.open_ones() == []
 
 
+async def test_the_ask_of_a_subagent_that_was_lost_with_its_cli_is_closed_with_the_turn(
+    store: SqlStore,
+) -> None:
+    await take(store, "a")
+    await store.work.begin("s1", "a", TURN)
+    lost = await opened(store, SUBAGENT, "a")
+    began = lost.ask.created + 1
+    again = CanUseTool(tool_name="Bash", input={"a": 1}, tool_use_id="t8", agent_id="a2")
+    later = replace(an_ask(again), created=began)
+    row = await store.asks.open(later, None, (), "a")
+
+    await store.work.settle("s1", "a", "u1", "settled", "completed", since=began)
+
+    assert row is not None
+    assert [each.number for each in await store.asks.open_ones()] == [row.number]
+
+
 class SlowToUse:
     """Rows that hold each use of an answer, in the thread of an inbox, until a test goes on."""
 

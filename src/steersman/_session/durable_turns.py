@@ -34,6 +34,7 @@ class _Ending:
     uuid: str
     state: str
     outcome: str
+    since: float
 
 
 class DurableTurns:
@@ -51,12 +52,18 @@ class DurableTurns:
         self._session_id = session_id
         self._report = report
         self._background = background
+        self._since = 0.0
+        """When the CLI began that runs now."""
         self._begun: dict[str, str] = {}
         """The conversation of each turn that has a row and has not settled."""
         self.endings: deque[_Ending] = deque()
         """What is left to write about turns that have settled."""
         self._writing: asyncio.Task[None] | None = None
         self._has_failed = False
+
+    def launched(self, at: float) -> None:
+        """Begin with another CLI: what the one before it has asked is lost with it."""
+        self._since = at
 
     async def begin(
         self, uuid: str, key: str | None, content: Json, fields: Mapping[str, Json], when: str
@@ -96,7 +103,7 @@ class DurableTurns:
         session = self._begun.pop(uuid, None)
         if session is not None:
             state = "parked" if outcome == "parked" else "settled"
-            self.endings.append(_Ending(session, uuid, state, outcome))
+            self.endings.append(_Ending(session, uuid, state, outcome, self._since))
             self._write()
 
     async def unsettled(self) -> list[StoredTurn]:
@@ -139,7 +146,12 @@ class DurableTurns:
             each = self.endings[0]
             try:
                 await self.work.work.settle(
-                    each.session, self.work.token, each.uuid, each.state, each.outcome
+                    each.session,
+                    self.work.token,
+                    each.uuid,
+                    each.state,
+                    each.outcome,
+                    since=each.since,
                 )
             except LeaseLost as error:
                 self._failed(error)

@@ -223,6 +223,7 @@ class Lifecycle:
         is_fresh = parts.slot.running is None and not parts.options.goes_on
         self._make_room(plan, is_fresh=is_fresh)
         link = CliLink(plan, parts.options, self._dispatcher, parts.journal, self._link_ended)
+        parts.turns.launched(parts.journal.clock())
         status = parts.status
         handlers = RequestTasks(parts.responder, link, status.set_waiting, status.is_in_turn)
         parts.slot.running = cli = RunningCli(link, handlers)

@@ -52,6 +52,7 @@ FOUND_FAR = {
     82: "a job of a fleet waited for an ask that the store did not have",
     272: "a job was settled although the end of its turn was not stored",
     50356: "a job whose worker was stopped before its CLI had started failed for good",
+    207537: "the ask of a subagent stayed open whose CLI was lost before the turn completed",
     210951: "a job whose worker lost its lease before its CLI was launched failed for good",
     104789: "a job whose worker was drained while its turn was sent failed for good",
     67: "an ask of a subagent that was lost with its host stayed open when the turn had completed",

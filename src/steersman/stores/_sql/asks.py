@@ -256,24 +256,28 @@ async def is_owner(tx: Transaction, session: str, token: str) -> bool:
     return bool(await tx.run(OWNED, to_plain(session), token))
 
 
-async def close_asks(tx: Transaction, session: str, turn: str, outcome: str, change: int) -> None:
+async def close_asks(
+    tx: Transaction, session: str, turn: str, end: tuple[str, float], change: int
+) -> None:
     """Close the asks of a turn that has ended, but those of a subagent that outlives it.
 
-    Both names are as they are stored.
+    Both names are as they are stored. `end` is the outcome, and when the CLI of the owner began.
     """
+    outcome, since = end
     for number, text, is_of_owner in await tx.run(LEFT, session, turn):
-        if outcome == "completed" and is_of_owner and _is_of_subagent(text):
+        if outcome == "completed" and is_of_owner and _is_of_subagent(text, since):
             continue
         await tx.run(f"{CLOSE} AND number = ?", f"the turn was {outcome}", change, change, number)
         await tx.run(f"{SPEND} AND number = ?", "", change, number)
 
 
-def _is_of_subagent(ask: str) -> bool:
+def _is_of_subagent(text: str, since: float) -> bool:
     try:
-        return bool(getattr(ask_from_json(ask).payload, "agent_id", None))
+        ask = ask_from_json(text)
     except UsageError:
         # Damaged, or of a later release: it cannot be answered.
         return False
+    return ask.agent is not None and ask.created >= since
 
 
 async def _has_ended(tx: Transaction, ask: Ask) -> bool:

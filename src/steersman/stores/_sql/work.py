@@ -208,12 +208,15 @@ class WorkTable:
         if not await self._database.write(work, is_vital=True):
             raise LeaseLost(session, "it was not renewed in time, or another process has it")
 
-    async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
+    async def settle(
+        self, session: str, token: str, uuid: str, state: str, outcome: str, *, since: float = 0.0
+    ) -> bool:
         """Write that a turn is `parked` or `settled`.
 
         The asks of a settled turn are closed: no request follows, also not with an answer that came
-        meanwhile. Only a background subagent outlives a turn that was completed, with its asks: one
-        of this owner, since those of an earlier owner were lost with its CLI.
+        meanwhile. Only a background subagent outlives a turn that was completed, with its asks:
+        those of this owner that were created at `since` or later, when its CLI began. What an
+        earlier CLI had asked was lost with it.
         """
         if state not in {"parked", "settled"}:
             raise UsageError("state", state, "parked or settled")
@@ -225,7 +228,7 @@ class WorkTable:
                 return False
             await tx.run(SETTLE, state, to_plain(outcome), token, change, place, name)
             if state == "settled":
-                await close_asks(tx, place, name, outcome, change)
+                await close_asks(tx, place, name, (outcome, since), change)
             found = await tx.run(f"{TURN} AND uuid = ?", place, name)
             return [each[4:7] for each in found] == [(state, to_plain(outcome), token)]
 
