@@ -277,7 +277,8 @@ async def test_ended_while_it_is_starting(
     assert state in ("idle", "starting")
     assert left == {}
     if state == "starting":
-        assert isinstance(error, ChannelClosed)
+        # The answer of the CLI may cross the end.
+        assert error is session or isinstance(error, ChannelClosed)
         assert session.state == ("cancelled" if ending == "cancel" else "completed")
     else:
         await session.aclose()
