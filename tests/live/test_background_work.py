@@ -80,7 +80,7 @@ async def test_a_background_subagent_leaks_into_no_other_turn(
         turns = [await session.send("send someone")]
         results = [await turns[0]]
         turns.append(await session.send("meanwhile"))
-        await asyncio.to_thread(model.wait_for_request, 4)
+        await asyncio.to_thread(model.wait_for_request, 4, LIMIT)
         # The subagent ends in the middle of the second turn.
         (sandbox.project / "gate").touch()
         await message_where(session, TaskNotification)
@@ -122,7 +122,7 @@ async def test_a_background_shell_leaks_into_no_other_turn(
         note = await (await session.send("a note", query=False))
         await until(lambda: session.state == "idle")
         (sandbox.project / "gate").touch()
-        await asyncio.to_thread(model.wait_for_request, 4)
+        await asyncio.to_thread(model.wait_for_request, 4, LIMIT)
         # Nobody asked for the turn that runs now; the next prompt waits behind it.
         during = await session.send("during")
         model.release()
@@ -152,7 +152,7 @@ async def test_taking_back_a_prompt_does_not_stop_the_turn_that_it_waits_behind(
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await (await session.send("start"))
-        await asyncio.to_thread(model.wait_for_request, 3)
+        await asyncio.to_thread(model.wait_for_request, 3, LIMIT)
         unwanted = await session.send("unwanted")
         await unwanted.interrupt()
         model.release()

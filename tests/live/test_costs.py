@@ -137,6 +137,7 @@ async def test_what_a_turn_had_spent_that_was_left_is_unreported(
             await until(flag.exists)
         done = await turn
 
-    assert done.outcome == "interrupted"
+    # On a busy machine the CLI is killed before it has reported that it was interrupted.
+    assert done.outcome in ("interrupted", "cancelled")
     counted = done.usage.input_tokens + done.unreported.usage.input_tokens
     assert counted == 200

@@ -339,7 +339,7 @@ async def test_an_interrupt_spares_background_work_that_can_be_stopped_alone(
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await (await session.send("send someone"))
         turn = await session.send("meanwhile")
-        await asyncio.to_thread(model.wait_for_request, 4)
+        await asyncio.to_thread(model.wait_for_request, 4, LIMIT)
         await turn.interrupt()
         result = await turn
         tasks = session.tasks

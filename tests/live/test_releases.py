@@ -125,7 +125,7 @@ async def by_restarted(stage: Stage) -> None:
     agent, model = stage.make(stall(), stage.write, say("done"), revive=Revival(backoff=0.01))
     async with agent.session() as session:
         turn = await session.send("write")
-        await asyncio.to_thread(model.wait_for_request, 1)
+        await asyncio.to_thread(model.wait_for_request, 1, LIMIT)
         assert session.pid is not None
         os.kill(session.pid, signal.SIGKILL)
         await turn

@@ -412,7 +412,7 @@ async def test_a_prompt_that_was_folded_before_the_crash_is_not_sent_again(
         await until(flag.exists)
         folded = await session.send("second", when="next")
         (sandbox.project / "go").touch()
-        await asyncio.to_thread(model.wait_for_request, 2)
+        await asyncio.to_thread(model.wait_for_request, 2, LIMIT)
         await folded.begun()
         kill(session)
         results = await turn, await folded
@@ -548,7 +548,7 @@ async def test_a_cli_that_always_dies_fails_the_session_with_the_first_cause(
     async with asyncio.timeout(LIMIT), agent.session() as session:
         turn, queued = await session.send("go"), await session.send("and then")
         for attempt in range(1, 4):
-            await asyncio.to_thread(model.wait_for_request, attempt)
+            await asyncio.to_thread(model.wait_for_request, attempt, LIMIT)
             kill(session)
             await until(lambda: session.state == "failed" or session.restarts == attempt)  # noqa: B023 - awaited here
         results = await turn, await queued

@@ -91,7 +91,7 @@ async def test_toolboxes_and_instances_serve_a_continued_turn_and_the_next(
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         turn = await session.send("go")
-        await asyncio.to_thread(model.wait_for_request, 1)
+        await asyncio.to_thread(model.wait_for_request, 1, LIMIT)
         kill(session)
         await turn
         box.register(triple)
