@@ -1,6 +1,6 @@
 // The inbox: the open asks of all sessions, with keys.
 
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { askKey } from "../protocol";
 import { isAnsweredHere, openAsks, tell } from "../store";
 import { plural } from "../words";
@@ -22,7 +22,8 @@ export function Inbox() {
     if (moves && current) select(current);
   }, [current]);
 
-  useEffect(() => {
+  // With the drawing and not after it: a key that comes between would be read with the asks of before.
+  useLayoutEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
       const step = event.key === "j" ? 1 : event.key === "k" ? -1 : 0;
