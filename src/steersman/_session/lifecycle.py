@@ -221,7 +221,8 @@ class Lifecycle:
             parts.gate.is_installed = True
             parts.gate.has_stopped_tree = False
         is_fresh = parts.slot.running is None and not parts.options.goes_on
-        self._make_room(plan, is_fresh=is_fresh)
+        if parts.slot.running is None:
+            self._make_room(plan)
         link = CliLink(plan, parts.options, self._dispatcher, parts.journal, self._link_ended)
         parts.turns.launched(parts.journal.clock())
         status = parts.status
@@ -251,13 +252,13 @@ class Lifecycle:
             raise parts.slot.cause
         return cli
 
-    def _make_room(self, plan: LaunchPlan, *, is_fresh: bool) -> None:
+    def _make_room(self, plan: LaunchPlan) -> None:
         """Remove a file that would keep the CLI from resuming the conversation, and from beginning.
 
         A new conversation whose id the CLI has never seen has none.
         """
         remove, options = self._parts.setup.remove_unwritten, self._parts.options
-        may_be_there = not is_fresh or options.session_id is not None
+        may_be_there = options.goes_on or options.session_id is not None
         if remove is not None and plan.session_id is not None and may_be_there:
             remove(plan.session_id)
 
