@@ -78,7 +78,7 @@ IN_SUITE = (
 """Those that differ most from each other."""
 IS_WHOLE = "STEERSMAN_WHOLE" in os.environ
 PLAYED = IN_SUITE if IS_WHOLE else IN_SUITE[int(os.environ["STEERSMAN_THIRD"]) % 3 :: 3]
-"""`make test` plays a third of those, another one each day; `.ci/run` plays all of them, `make soak` all programs."""
+"""`make test` plays a third of those, another one each day; `.ci/run` plays all of them."""
 SHARDS = 4 if IS_WHOLE else 2
 """Tests that share the programs, so that two workers have something to do."""
 LIVE = (
