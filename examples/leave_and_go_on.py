@@ -32,7 +32,7 @@ async def begin(agent: Agent, task: str) -> TurnResult:
 async def go_on(agent: Agent, conversation: Conversation) -> list[TurnResult]:
     """Go on with the turns of a conversation. Leaving the block parks them again if they wait."""
     async with agent.open(conversation.key) as session:
-        results = [await turn for turn in await session.take_up()]
+        results = [await turn for turn in await session.resume_turns()]
     for result in results:
         print(conversation.key, result.outcome, result.text)
     return results

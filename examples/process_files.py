@@ -72,7 +72,7 @@ async def process(agent: Agent, task: str) -> SessionSnapshot:
     follow(session)
     async with session:
         turn = await session.send(task)
-        last = await session.wait()
+        last = await session.finish()
         result = await turn
     print(result.answer)
     print(f"Final state: {last.state}, {last.stats.tool_calls} tool calls")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 
 from steersman import Agent
-from steersman.options import OptionWords
+from steersman.options import OptionKwargs
 
-PROMPTS: dict[str, OptionWords] = {
+PROMPTS: dict[str, OptionKwargs] = {
     "yours": {"system_prompt": "You are a pirate. Answer like one."},
     "preset and more": {
         "system_prompt": {

@@ -11,7 +11,7 @@ import pytest
 
 from steersman import Agent, Options
 from steersman.errors import ApiFailed, ResumeNotFound, TurnFailed, UsageError
-from steersman.options import OptionWords
+from steersman.options import OptionKwargs
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.plugin import MakeAgent
 from steersman.testing.script import Script, call, fail, say
@@ -51,15 +51,15 @@ class Recording:
 @pytest.mark.parametrize(
     "words",
     [
-        OptionWords(resume=OTHER),
-        OptionWords(session_id=OTHER),
-        OptionWords(continue_conversation=True),
-        OptionWords(),
+        OptionKwargs(resume=OTHER),
+        OptionKwargs(session_id=OTHER),
+        OptionKwargs(continue_conversation=True),
+        OptionKwargs(),
     ],
     ids=str,
 )
 async def test_a_key_chooses_the_conversation_and_not_the_options_of_the_agent(
-    words: OptionWords,
+    words: OptionKwargs,
 ) -> None:
     transport = Recording()
 
@@ -72,13 +72,13 @@ async def test_a_key_chooses_the_conversation_and_not_the_options_of_the_agent(
 @pytest.mark.parametrize(
     "words",
     [
-        OptionWords(resume=OTHER, resume_session_at=MESSAGE),
-        OptionWords(resume=OTHER, resume_session_at=MESSAGE, resume_drops_turn=MESSAGE),
-        OptionWords(session_id=OTHER),
+        OptionKwargs(resume=OTHER, resume_session_at=MESSAGE),
+        OptionKwargs(resume=OTHER, resume_session_at=MESSAGE, resume_drops_turn=MESSAGE),
+        OptionKwargs(session_id=OTHER),
     ],
     ids=str,
 )
-def test_a_fork_continues_from_the_end_of_its_session(words: OptionWords) -> None:
+def test_a_fork_continues_from_the_end_of_its_session(words: OptionKwargs) -> None:
     for session in (
         Agent(transport=Recording(), **words).session(),
         Agent(transport=Recording()).session(**words),

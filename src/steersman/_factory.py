@@ -22,7 +22,7 @@ from steersman._uuids import new_uuid
 from steersman.errors import Described, UsageError, WorkingDirectoryMissing
 from steersman.options.fields import Options
 from steersman.options.servers import SdkServer
-from steersman.ports import AwaitsAnswers, KeepsWork
+from steersman.ports import SupportsAwaitAnswer, SupportsWork
 from steersman.transports.subprocess import SubprocessTransport, user_ids
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from steersman._session.requests.holding import HoldingHook
     from steersman._session.requests.policy_hook import PolicyHook
     from steersman._session.setup import Stored
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
     from steersman.options.servers import McpServer
     from steersman.ports import Clock, JsonObject, Sink, ToolServer, Transport
 
@@ -50,7 +50,7 @@ def build_session(
     options: Options,
     transport: Transport | None,
     clock: Clock,
-    fork: Callable[[str, OptionWords], Session],
+    fork: Callable[[str, OptionKwargs], Session],
     key: str | None = None,
     releases: ReleaseTable = TABLE,
 ) -> Session:
@@ -251,7 +251,7 @@ def with_own_hook(options: Options) -> tuple[Options, PolicyHook | None, Holding
     """
     decides = options.policy is not None or options.ask_every_call
     holds = options.inbox is not None and (
-        isinstance(options.inbox, AwaitsAnswers) and isinstance(options.inbox, KeepsWork)
+        isinstance(options.inbox, SupportsAwaitAnswer) and isinstance(options.inbox, SupportsWork)
     )
     if not (decides or holds):
         return options, None, None

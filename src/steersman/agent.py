@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from steersman._session.turn import Delivery, Turn, TurnSession, TurnState, When
     from steersman.journal.results import TurnResult
     from steersman.messages.parsing import Message
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
     from steersman.ports import Clock, Transport
     from steersman.tools._schema.output import Shape
 else:
@@ -75,7 +75,7 @@ __all__ = [
     "Turn",
     "TurnSession",
     "TurnState",
-    "Typed",
+    "TypedResult",
     "When",
     "limit_journal_memory",
     "query",
@@ -86,12 +86,12 @@ __all__ = [
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-_NO_CONVERSATION: OptionWords = {
+_NO_CONVERSATION: OptionKwargs = {
     "session_id": None,
     "resume": None,
     "continue_conversation": False,
 }
-_FROM_ITS_END: OptionWords = {
+_FROM_ITS_END: OptionKwargs = {
     **_NO_CONVERSATION,
     "resume_session_at": None,
     "resume_drops_turn": None,
@@ -110,7 +110,7 @@ class Agent:
         *,
         transport: Transport | None = None,
         clock: Clock = time.time,
-        **fields: Unpack[OptionWords],
+        **fields: Unpack[OptionKwargs],
     ) -> None:
         from steersman import _factory  # noqa: PLC0415 - loads everything that runs a session
 
@@ -123,7 +123,7 @@ class Agent:
         _factory.tool_servers(self.options)
 
     def session(
-        self, *, transport: Transport | None = None, **overrides: Unpack[OptionWords]
+        self, *, transport: Transport | None = None, **overrides: Unpack[OptionKwargs]
     ) -> Session:
         """Return a session, which `async with` starts. Keywords override options of the agent."""
         return self._session(transport, overrides)
@@ -131,7 +131,7 @@ class Agent:
     def _session(
         self,
         transport: Transport | None,
-        overrides: OptionWords,
+        overrides: OptionKwargs,
         key: str | None = None,
         *,
         streams: bool = True,
@@ -147,11 +147,11 @@ class Agent:
             options = options.replace(include_partial_messages=False)
         chosen = _checked(transport) or self._transport
 
-        def branch(session_id: str, more: OptionWords) -> Session:
+        def branch(session_id: str, more: OptionKwargs) -> Session:
             _refuse_choice("a fork continues this conversation", more, _OF_A_FORK)
             if not (given := more.get("fork_session", True)):
                 raise UsageError("fork_session", given, "True: a fork has an id of its own")
-            words: OptionWords = {**overrides, **_FROM_ITS_END, "resume": session_id}
+            words: OptionKwargs = {**overrides, **_FROM_ITS_END, "resume": session_id}
             words["fork_session"] = True
             return self._session(chosen, {**words, **more})
 
@@ -162,7 +162,7 @@ class Agent:
         prompt: Prompt | None = None,
         *,
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> Session:
         """Return a session that is started, after sending `prompt`. Close it with `aclose()`."""
         if prompt is not None:
@@ -181,7 +181,7 @@ class Agent:
         again to start more; `prewarm(0)` closes those that are left, as the event loop does.
         """
         checks.whole("count", count)
-        given: OptionWords = {
+        given: OptionKwargs = {
             "resume": self.options.resume,
             "session_id": self.options.session_id,
             "continue_conversation": self.options.continue_conversation,
@@ -202,7 +202,7 @@ class Agent:
         *,
         missing: Literal["fresh", "fail"] = "fresh",
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> Opening:
         """Open the conversation of `key`: `async with agent.open(key) as session`.
 
@@ -216,8 +216,8 @@ class Agent:
         checks.one_of("fresh", "fail")("missing", missing)
         _refuse_choice("the key chooses the conversation", overrides, _OF_A_CONVERSATION)
         session_id = key if checks.UUID.fullmatch(key) else _uuid_of(key)
-        known: OptionWords = {**overrides, **_NO_CONVERSATION, "resume": session_id}
-        fresh: OptionWords = {**overrides, **_NO_CONVERSATION, "session_id": session_id}
+        known: OptionKwargs = {**overrides, **_NO_CONVERSATION, "resume": session_id}
+        fresh: OptionKwargs = {**overrides, **_NO_CONVERSATION, "session_id": session_id}
         return Opening(
             lambda: self._session(transport, known, key),
             None if missing == "fail" else lambda: self._session(transport, fresh, key),
@@ -228,7 +228,7 @@ class Agent:
         prompt: Prompt | AsyncIterable[Prompt],
         *,
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> Query:
         """Send one prompt, or a stream of prompts, and return the messages for `async for`.
 
@@ -246,7 +246,7 @@ class Agent:
         *,
         output: None = None,
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> TurnResult: ...
 
     @overload
@@ -256,7 +256,7 @@ class Agent:
         *,
         output: type[T],
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> T: ...
 
     @overload
@@ -266,7 +266,7 @@ class Agent:
         *,
         output: TypeForm[T],
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> T: ...
 
     async def run(
@@ -275,7 +275,7 @@ class Agent:
         *,
         output: TypeForm[T] | None = None,
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> T | TurnResult:
         """Send one prompt and return its result; with `output=T` return the answer as a `T`.
 
@@ -296,8 +296,8 @@ class Agent:
         *,
         output: type[T],
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
-    ) -> Typed[T]: ...
+        **overrides: Unpack[OptionKwargs],
+    ) -> TypedResult[T]: ...
 
     @overload
     async def run_result(
@@ -306,8 +306,8 @@ class Agent:
         *,
         output: TypeForm[T],
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
-    ) -> Typed[T]: ...
+        **overrides: Unpack[OptionKwargs],
+    ) -> TypedResult[T]: ...
 
     async def run_result(
         self,
@@ -315,8 +315,8 @@ class Agent:
         *,
         output: TypeForm[T],
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
-    ) -> Typed[T]:
+        **overrides: Unpack[OptionKwargs],
+    ) -> TypedResult[T]:
         """Send one prompt; return the answer as a `T`, and the `TurnResult` with its cost.
 
         Raises as `run`.
@@ -329,18 +329,18 @@ class Agent:
         prompt: Prompt,
         output: TypeForm[T],
         transport: Transport | None,
-        overrides: OptionWords,
-    ) -> Typed[T]:
+        overrides: OptionKwargs,
+    ) -> TypedResult[T]:
         _refuse_choice("output= chooses the form of the answer", overrides, ("output_format",))
         shape = _shape(output)
-        form: OptionWords = {"output_format": {"type": "json_schema", "schema": shape.schema}}
+        form: OptionKwargs = {"output_format": {"type": "json_schema", "schema": shape.schema}}
         async with self._session(transport, {**overrides, **form}, streams=False) as session:
             result = await session.run(prompt)
-        return Typed(_read_output(shape, result), result)
+        return TypedResult(_read_output(shape, result), result)
 
 
 @dataclass(frozen=True, slots=True)
-class Typed(Generic[T_co]):
+class TypedResult(Generic[T_co]):
     """An answer as an instance of the class that was asked for, and the result of its turn."""
 
     output: T_co
@@ -481,7 +481,7 @@ def query(
     *,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
+    **fields: Unpack[OptionKwargs],
 ) -> Query:
     """Send one prompt and return its messages for `async for`. See `Agent.query`."""
     return Agent(options, transport=transport, **fields).query(prompt)
@@ -494,7 +494,7 @@ async def run(
     output: None = None,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
+    **fields: Unpack[OptionKwargs],
 ) -> TurnResult: ...
 
 
@@ -505,7 +505,7 @@ async def run(
     output: type[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
+    **fields: Unpack[OptionKwargs],
 ) -> T: ...
 
 
@@ -516,7 +516,7 @@ async def run(
     output: TypeForm[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
+    **fields: Unpack[OptionKwargs],
 ) -> T: ...
 
 
@@ -526,7 +526,7 @@ async def run(
     output: TypeForm[T] | None = None,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
+    **fields: Unpack[OptionKwargs],
 ) -> T | TurnResult:
     """Send one prompt and return a `TurnResult`, or a `T` with `output=T`. See `Agent.run`."""
     if output is not None:
@@ -541,8 +541,8 @@ async def run_result(
     output: type[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
-) -> Typed[T]: ...
+    **fields: Unpack[OptionKwargs],
+) -> TypedResult[T]: ...
 
 
 @overload
@@ -552,8 +552,8 @@ async def run_result(
     output: TypeForm[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
-) -> Typed[T]: ...
+    **fields: Unpack[OptionKwargs],
+) -> TypedResult[T]: ...
 
 
 async def run_result(
@@ -562,8 +562,8 @@ async def run_result(
     output: TypeForm[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
-) -> Typed[T]:
+    **fields: Unpack[OptionKwargs],
+) -> TypedResult[T]:
     """Send one prompt; return the answer as a `T`, and its `TurnResult`. See `Agent.run_result`."""
     return await Agent(options, transport=transport, **fields).run_result(prompt, output=output)
 
@@ -574,7 +574,7 @@ def _checked(transport: Transport | None) -> Transport | None:
     return transport
 
 
-def _refuse_choice(why: str, given: OptionWords, names: tuple[str, ...]) -> None:
+def _refuse_choice(why: str, given: OptionKwargs, names: tuple[str, ...]) -> None:
     """Refuse options that choose what the call itself chooses; their defaults choose nothing."""
     for name in names:
         value = given.get(name)

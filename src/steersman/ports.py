@@ -48,34 +48,34 @@ __all__ = [
     "TOOL_USE_ID_META",
     "Approver",
     "Asks",
-    "AwaitsAnswers",
     "Caller",
     "Channel",
     "Clock",
-    "ContinuesNumbers",
     "Conversation",
     "DialogHandler",
     "DurableAsks",
     "DurableWork",
     "ElicitationHandler",
-    "EndsAlone",
     "FileArgument",
     "Json",
     "JsonDict",
     "JsonObject",
-    "KeepsWork",
     "Launch",
-    "OpensFirst",
     "QuestionHandler",
-    "ReadsEntries",
     "Receiver",
-    "ReportsSuspension",
     "SessionAsks",
     "SessionStore",
     "Sink",
     "StoredAsk",
     "StoredTurn",
-    "StreamsSessions",
+    "SupportsAwaitAnswer",
+    "SupportsEndAfter",
+    "SupportsLastSeq",
+    "SupportsOpen",
+    "SupportsRead",
+    "SupportsStream",
+    "SupportsSuspended",
+    "SupportsWork",
     "ToolServer",
     "Transport",
     "jsonrpc_error",
@@ -176,7 +176,7 @@ class Channel(Protocol):
 
 
 @runtime_checkable
-class ReportsSuspension(Protocol):
+class SupportsSuspended(Protocol):
     """What a `Channel` also has if `suspend` takes a while: without it, `suspend` is immediate."""
 
     async def suspended(self) -> None:
@@ -185,7 +185,7 @@ class ReportsSuspension(Protocol):
 
 
 @runtime_checkable
-class EndsAlone(Protocol):
+class SupportsEndAfter(Protocol):
     """What a `Channel` also has if its process tree can be ended without this process."""
 
     def end_after(self, seconds: float) -> None:
@@ -269,8 +269,8 @@ class Sink(Protocol):
     Called in the event loop, so a call must be short. It never raises, because a journal that
     cannot be written must not break the session; a sink reports its failure once, in its own way.
 
-    A sink whose entries outlive the session may also be a `ContinuesNumbers`, an `OpensFirst` and
-    a `ReadsEntries`: a method or attribute that it does not have counts as left out.
+    A sink whose entries outlive the session may also be a `SupportsLastSeq`, an `SupportsOpen` and
+    a `SupportsRead`: a method or attribute that it does not have counts as left out.
     """
 
     def write(self, entries: Sequence[Entry]) -> None:
@@ -283,7 +283,7 @@ class Sink(Protocol):
 
 
 @runtime_checkable
-class ContinuesNumbers(Protocol):
+class SupportsLastSeq(Protocol):
     """What a `Sink` has besides, if it may hold entries of earlier sessions.
 
     The session counts on from the greatest `last_seq` of its sinks, so that a number means one
@@ -300,7 +300,7 @@ class ContinuesNumbers(Protocol):
 
 
 @runtime_checkable
-class OpensFirst(Protocol):
+class SupportsOpen(Protocol):
     """What a `Sink` has besides, if it must wait for something before its first entry."""
 
     async def open(self) -> None:
@@ -313,7 +313,7 @@ class OpensFirst(Protocol):
 
 
 @runtime_checkable
-class ReadsEntries(Protocol):
+class SupportsRead(Protocol):
     """What a `Sink` has besides, if entries that have left the memory can be read from it."""
 
     def read(self, after: int) -> AsyncIterator[Sequence[Entry]]:
@@ -360,7 +360,7 @@ class SessionStore(Protocol):
 
 
 @runtime_checkable
-class StreamsSessions(Protocol):
+class SupportsStream(Protocol):
     """What a `SessionStore` has besides, if it can give a long conversation in chunks."""
 
     def stream(self, key: SessionKey) -> AsyncIterator[list[SessionStoreEntry]]:
@@ -432,7 +432,7 @@ class DurableAsks(Asks, Protocol):
 
 
 @runtime_checkable
-class AwaitsAnswers(DurableAsks, Protocol):
+class SupportsAwaitAnswer(DurableAsks, Protocol):
     """A `DurableAsks` that can also report an answer without using it.
 
     With it, calls that will be asked about are held before the CLI requests the permission, so that
@@ -574,7 +574,7 @@ class DurableWork(Protocol):
 
 
 @runtime_checkable
-class KeepsWork(Protocol):
+class SupportsWork(Protocol):
     """What an inbox has besides, if its store also keeps leases and turns."""
 
     @property

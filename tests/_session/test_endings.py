@@ -389,7 +389,7 @@ async def test_a_rewind_whose_caller_is_cancelled_leaves_a_session_that_answers(
         await (await session.send("first"))
         checkpoint = session.checkpoint()
         await (await session.send("second"))
-        await session.idle(5)
+        await session.wait_idle(5)
         going_back = asyncio.create_task(session.rewind(checkpoint))
         await rounds(steps)
         going_back.cancel()
@@ -408,7 +408,7 @@ async def test_a_session_that_is_closed_during_a_rewind_is_completed(steps: int)
 
     async with opened(cli) as session:
         await (await session.send("first"))
-        await session.idle(5)
+        await session.wait_idle(5)
         going_back = asyncio.create_task(session.rewind(session.checkpoint()))
         await rounds(steps)
         session.abandon()

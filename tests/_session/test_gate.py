@@ -125,7 +125,7 @@ async def test_a_turn_that_needs_no_tool_continues_and_settles_while_paused() ->
         await cli.release()
         result = await turn
         state = session.state
-        at_rest = await session.idle(5)
+        at_rest = await session.wait_idle(5)
         await session.resume()
         after = session.state
 
@@ -341,7 +341,7 @@ async def test_a_resume_while_the_cli_is_being_replaced_waits_for_it() -> None:
                 break
         await session.resume()
         result = await turn
-        await session.idle(5)
+        await session.wait_idle(5)
 
     states = await history(session)
     since = states[states.index("paused") + 1 :]

@@ -45,8 +45,8 @@ USES: dict[str, Use] = {
     "control": lambda session, _: session.control("get_context_usage"),
     "pause": lambda session, _: session.pause(),
     "resume": lambda session, _: session.resume(),
-    "idle": lambda session, _: session.idle(5),
-    "wait": lambda session, _: session.wait(),
+    "wait_idle": lambda session, _: session.wait_idle(5),
+    "finish": lambda session, _: session.finish(),
     "cancel": lambda session, _: session.cancel(),
     "aclose": lambda session, _: session.aclose(),
 }
@@ -69,7 +69,7 @@ async def test_in_another_event_loop_every_use_is_refused_at_once(use: Use) -> N
         assert "asyncio.run_coroutine_threadsafe(coroutine, loop)" in no.value.hint
         assert session.state == "running"
         # The session still belongs to its own loop.
-        assert not await session.idle(0.001)
+        assert not await session.wait_idle(0.001)
 
 
 async def test_a_session_can_be_closed_from_another_thread() -> None:
@@ -102,7 +102,7 @@ async def test_a_session_that_is_forgotten_in_another_thread_is_closed_in_its_ow
     async with opened(ScriptedCLI(Script())) as session:
         await asyncio.to_thread(session.abandon)
         async with asyncio.timeout(5):
-            assert await session.idle(5)
+            assert await session.wait_idle(5)
 
 
 def test_what_has_settled_can_be_read_anywhere() -> None:

@@ -70,7 +70,7 @@ async def test_state_changes_are_reported_in_order_with_a_snapshot_of_that_momen
 
     async with asyncio.timeout(5), session:
         await (await session.send("work"))
-        await session.idle(5)
+        await session.wait_idle(5)
 
     assert [(each.before, each.after) for each in changes] == [
         ("idle", "starting"),
@@ -264,7 +264,7 @@ async def test_wait_lets_everything_finish_takes_no_more_and_gives_the_last_snap
     async with opened(cli) as session:
         turns = [await session.send(prompt) for prompt in ("one", "two")]
         await cli.wait_for_stall()
-        waiting = asyncio.create_task(session.wait())
+        waiting = asyncio.create_task(session.finish())
         await asyncio.sleep(0)
         with pytest.raises(ChannelClosed, match="no more prompts"):
             await session.send("three")
@@ -285,7 +285,7 @@ async def test_a_wait_that_is_too_short_leaves_the_session_as_it_was() -> None:
         turn = await session.send("one")
         await cli.wait_for_stall()
         with pytest.raises(TimeoutError):
-            await session.wait(0.05)
+            await session.finish(0.05)
         queued = await session.send("two")
         await cli.release()
         results = [await turn, await queued]
@@ -300,7 +300,7 @@ async def test_waiting_for_the_end_of_a_failed_session_returns_its_state() -> No
         turn = await session.send("one")
         await cli.wait_for_stall()
         cli.exit(3)
-        last = await session.wait(5)
+        last = await session.finish(5)
         result = await turn
 
     assert (last.state, result.outcome) == ("failed", "failed")
@@ -309,7 +309,7 @@ async def test_waiting_for_the_end_of_a_failed_session_returns_its_state() -> No
 
 async def test_a_session_that_was_not_started_cannot_be_waited_for() -> None:
     with pytest.raises(ChannelClosed):
-        await Agent(transport=ScriptedCLI()).session().wait()
+        await Agent(transport=ScriptedCLI()).session().finish()
 
 
 async def test_a_listener_can_be_registered_by_a_decorator() -> None:

@@ -110,7 +110,7 @@ async def test_asks_that_end_with_their_process_cannot_be_parked(inbox: Inbox | 
         with pytest.raises(UsageError, match="inbox"):
             await session.park()
         with pytest.raises(UsageError, match="inbox"):
-            await session.take_up()
+            await session.resume_turns()
 
         assert session.state == "idle"
 
@@ -408,7 +408,7 @@ async def test_a_call_of_an_earlier_session_is_finished_first_although_its_cli_d
             await session.send("pay", key="invoice 7")
             ask = await next_ask(store.inbox())
         async with agent.open("customer 7") as session:
-            (turn,) = await session.take_up()
+            (turn,) = await session.resume_turns()
             cli.kill()
             await store.inbox().answer(ask, Allow(), by="ann")
             await begun.wait()
@@ -528,7 +528,7 @@ async def test_a_prompt_that_cannot_be_stored_is_not_sent(tmp_path: Path) -> Non
             with pytest.raises(StoreError):
                 await session.send("pay", key="invoice 7")
             with pytest.raises(StoreError):
-                await session.take_up()
+                await session.resume_turns()
             turns = session.turns
             inbox.work.is_away = False
             result = await session.run("hello", key="invoice 7")

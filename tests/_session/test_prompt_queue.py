@@ -212,11 +212,11 @@ async def test_a_turn_that_is_continued_under_another_uuid_settles_after_one_mor
         else:
             drop(peer, frame)
 
-    def take_up(peer: FramePeer, frame: Frame) -> None:
+    def resume_turns(peer: FramePeer, frame: Frame) -> None:
         if frame.get("request", {}).get("subtype") == "initialize":
             peer.say(state("running"), text("All."), result(aliases, "All."), state("idle"))
 
-    place = Peers(begin_and_die, drop_and_die, take_up)
+    place = Peers(begin_and_die, drop_and_die, resume_turns)
     async with opened(place, revive=QUICK) as session:
         turn = await session.send("go")
         saved(session, lambda: [entry("user", turn.uuid)])
@@ -382,7 +382,7 @@ async def test_a_login_that_is_refused_twice_is_not_tried_again(
     place = Peers(refuse_login)
     async with opened(place) as session:
         settled = await (await session.send("go"))
-        await session.idle(5)
+        await session.wait_idle(5)
 
     asked = [frame.get("request", {}).get("subtype") for frame in place.peers[0].received]
     assert (settled.outcome, asked.count("interrupt")) == (outcome, stops)
@@ -403,7 +403,7 @@ async def test_a_prompt_that_joined_a_turn_is_stopped_with_it_when_the_cli_is_lo
         await joined.begun()
         await turn.interrupt()
         results = [await turn, await joined]
-        await session.idle(5)
+        await session.wait_idle(5)
 
     assert [each.outcome for each in results] == ["interrupted", "interrupted"]
     assert place.sent(1) == []

@@ -24,7 +24,7 @@ def agent(**options: Any) -> Agent:
 
 async def wait_too_short(session: Session) -> None:
     await session.send("go")
-    await session.wait(0.01)
+    await session.finish(0.01)
 
 
 async def send_after_the_end(session: Session) -> None:
@@ -73,7 +73,7 @@ async def test_what_a_session_raises_is_ours(act: Callable[[Session], Awaitable[
 
 async def test_a_wait_that_is_too_short_is_a_timeout_that_says_of_what() -> None:
     async with opened(ScriptedCLI(Script(stall(), say("late")))) as session:
-        with pytest.raises(RequestTimeout, match=r"wait: .* 0\.01 s") as caught:
+        with pytest.raises(RequestTimeout, match=r"finish: .* 0\.01 s") as caught:
             await wait_too_short(session)
 
     assert isinstance(caught.value, TimeoutError)

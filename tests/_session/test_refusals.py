@@ -34,8 +34,8 @@ IMAGE = {"type": "image"}
         (lambda s: s.withdraw(5), "turn: got 5, allowed: a Turn of this session"),
         (lambda s: s.interrupt(also_queued=1), "also_queued: got 1, allowed: True or False"),
         (lambda s: s.pause(hard=1), "hard: got 1, allowed: True or False"),
-        (lambda s: s.wait(timeout=0), "timeout: got 0, allowed: seconds above 0, or None"),
-        (lambda s: s.wait(timeout=True), "timeout: got True, allowed: seconds above 0, or None"),
+        (lambda s: s.finish(timeout=0), "timeout: got 0, allowed: seconds above 0, or None"),
+        (lambda s: s.finish(timeout=True), "timeout: got True, allowed: seconds above 0, or None"),
     ],
 )
 async def test_a_refusal_names_the_argument_and_what_is_allowed(

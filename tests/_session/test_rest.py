@@ -47,7 +47,7 @@ def test_background_work_is_waited_for_as_long_as_the_variable_allows(
     async def play() -> tuple[float, list[Any]]:
         session = await started(FramePeer(working_on), **env)
         begun = now()
-        await session.wait()
+        await session.finish()
         took = now() - begun
         entries = [each async for each in session.journal() if isinstance(each, Entry)]
         return took, [each.details for each in entries if each.kind is Kind.FAULT]
@@ -55,7 +55,7 @@ def test_background_work_is_waited_for_as_long_as_the_variable_allows(
     took, faults = in_virtual_time(play())
 
     assert seconds <= took < seconds + 60
-    assert [each["where"] for each in faults] == ["wait"]
+    assert [each["where"] for each in faults] == ["finish"]
     assert f"{seconds} s after the last turn" in str(faults[0]["error"])
 
 
@@ -64,7 +64,7 @@ def test_zero_is_for_ever() -> None:
         session = await started(FramePeer(working_on), **{CEILING: "0"})
         begun = now()
         with pytest.raises(RequestTimeout):
-            await session.wait(timeout=100_000)
+            await session.finish(timeout=100_000)
         took = now() - begun
         await session.cancel()
         return took
@@ -83,7 +83,7 @@ def test_each_turn_that_background_work_begins_has_the_whole_time_behind_it() ->
         loop.call_later(8, peer.say, opening)
         loop.call_later(30, peer.say, text("it has ended", "msg_2"), result([], origin=origin))
         loop.call_later(38, peer.say, {"type": "system", "subtype": "anything"})
-        await session.wait()
+        await session.finish()
         return now() - begun
 
     assert 40 <= in_virtual_time(play()) < 100

@@ -123,7 +123,7 @@ def test_a_prompt_that_joined_a_turn_fails_with_it_and_is_not_run_alone() -> Non
             await first.begun()
             joined = await session.send("this too", when="next")
             results = [await first, await joined]
-            await session.idle(5)
+            await session.wait_idle(5)
             return [each.outcome for each in results], place.sent(2), [first, joined]
 
     outcomes, sent, _turns = in_virtual_time(run())

@@ -29,7 +29,7 @@ from tests._session.plays import Peers, answer, begin_and_die, die, refuse
 QUICK = Revival(backoff=0.0)
 
 
-def take_up(first: Callable[[], str]) -> Callable[[FramePeer, Frame], None]:
+def resume_turns(first: Callable[[], str]) -> Callable[[FramePeer, Frame], None]:
     """It goes on by itself, and is done before it is told anything."""
 
     def play(peer: FramePeer, frame: Frame) -> None:
@@ -131,7 +131,7 @@ async def test_a_conversation_that_was_answered_in_and_is_gone_is_not_begun_anew
 
 async def test_a_turn_that_is_done_before_the_prompt_is_resent_is_settled_and_not_resent() -> None:
     turns: list[Turn] = []
-    place = Peers(begin_and_die, take_up(lambda: turns[0].uuid))
+    place = Peers(begin_and_die, resume_turns(lambda: turns[0].uuid))
 
     async with opened(place, revive=QUICK) as session:
         turns.append(await session.send("go"))

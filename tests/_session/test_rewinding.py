@@ -60,7 +60,7 @@ async def rewound(session: Session) -> list[str]:
     checkpoint = session.checkpoint()
     second = await session.send("second")
     await second
-    await session.idle(5)
+    await session.wait_idle(5)
     await session.rewind(checkpoint)
     return [first.uuid, second.uuid]
 
@@ -95,7 +95,7 @@ async def test_a_rewind_to_the_last_word_leaves_the_files_alone() -> None:
 
     async with opened(place, session_id=ID, enable_file_checkpointing=True) as session:
         await (await session.send("first"))
-        await session.idle(5)
+        await session.wait_idle(5)
         await session.rewind(session.checkpoint())
 
     assert files_rewound(place) == []

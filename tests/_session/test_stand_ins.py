@@ -23,7 +23,7 @@ async def test_a_turn_of_a_stand_in_ends_with_its_result() -> None:
         messages = [type(each) async for each in turns[1].messages()]
 
         assert session.state == "idle"
-        assert await session.idle(timeout=1)
+        assert await session.wait_idle(timeout=1)
 
     assert [each.outcome for each in results] == ["completed"] * 3
     assert [each.text for each in results] == ["to one", "to two", "to three"]

@@ -126,7 +126,7 @@ async def test_a_hard_limit_kills_the_cli_and_the_session_has_failed() -> None:
         session.on("error", errors.append)
         turn: Turn = await session.send("work")
         result = await turn
-        await session.wait()
+        await session.finish()
         with pytest.raises(LimitReached):
             await session.send("more")
 
@@ -168,7 +168,7 @@ async def test_a_limit_stops_a_turn_whose_result_is_not_awaited() -> None:
     async with opened(cli, limits=Limits(session=Caps(seconds=0.1))) as session:
         turn = await session.send("work")
         await asyncio.wait_for(turn.begun(), 5)
-        at_rest = await session.idle(5)
+        at_rest = await session.wait_idle(5)
         result = await turn
 
     assert at_rest

@@ -38,7 +38,11 @@ ELSEWHERE: Mapping[str, str] = {"docs/recipes.md": "tests/house/test_recipes.py"
 
 ENDLESS: Mapping[str, Mapping[str, str]] = {
     "docs/asks.md": {"inbox.watch()": "permission Bash"},
-    "docs/durable.md": {"session.take_up()": "", "conversation.machine": "", "store.follow(": ""},
+    "docs/durable.md": {
+        "session.resume_turns()": "",
+        "conversation.machine": "",
+        "store.follow(": "",
+    },
     "docs/journal.md": {"follow_journal(": "completed"},
 }
 """Snippets without an end, by page and a phrase in them, and what they print at last."""

@@ -144,7 +144,7 @@ class _Between:
 
 
 async def _idle(session: Session) -> None:
-    await session.idle(LIMIT)
+    await session.wait_idle(LIMIT)
 
 
 async def _allow(*_: object) -> Allow:

@@ -1,4 +1,4 @@
-"""What may be given is kept in step with what is kept: `OptionWords` with `Options`."""
+"""What may be given is kept in step with what is kept: `OptionKwargs` with `Options`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import steersman
 from steersman import Agent, Options, Session
-from steersman.options import OptionWords, fields, keywords
+from steersman.options import OptionKwargs, fields, keywords
 from steersman.testing.plugin import MakeAgent
 from steersman.testing.stages import ExecutableStage, MemoryStage, Stage, StockStage
 from tests.typing.given import given
@@ -23,7 +23,7 @@ AS_STORED: Mapping[str, tuple[str, str]] = {
         "str | tuple[str, ...] | JsonObject | None",
         "str | Sequence[str] | PresetPrompt | CustomPrompt | PromptFile | JsonObject | None",
     ),
-    "thinking": ("JsonObject | None", "ThinkingWords | JsonObject | None"),
+    "thinking": ("JsonObject | None", "ThinkingConfig | JsonObject | None"),
     "betas": ("tuple[str, ...]", "Sequence[str]"),
     "task_budget": ("Mapping[str, int] | None", "TaskBudget | Mapping[str, int] | None"),
     "output_format": ("JsonObject | None", "OutputFormat | JsonObject | None"),
@@ -47,7 +47,7 @@ AS_STORED: Mapping[str, tuple[str, str]] = {
         "Sequence[str] | Literal['all'] | None",
     ),
     "plugins": ("tuple[PluginLike, ...]", "Sequence[PluginLike]"),
-    "sandbox": ("JsonObject | None", "SandboxWords | JsonObject | None"),
+    "sandbox": ("JsonObject | None", "SandboxSettings | JsonObject | None"),
     "add_dirs": ("tuple[str | Path, ...]", "Sequence[str | Path]"),
     "inherit_env": ("bool | tuple[str, ...] | None", "bool | Sequence[str] | None"),
     "setting_sources": (
@@ -89,7 +89,7 @@ def types_in(source: str, name: str) -> dict[str, str]:
 def differences(kept_source: str, given_source: str) -> Iterator[str]:
     """Yield how both lists differ in a way that `AS_STORED` does not have."""
     kept = types_in(kept_source, "Options")
-    may_be_given = types_in(given_source, "OptionWords")
+    may_be_given = types_in(given_source, "OptionKwargs")
     if list(kept) != list(may_be_given):
         yield f"names or order: {sorted(kept.keys() ^ may_be_given.keys())}"
     for name in kept.keys() & may_be_given.keys():
@@ -103,8 +103,8 @@ def differences(kept_source: str, given_source: str) -> Iterator[str]:
 
 def test_every_option_can_be_given_by_its_name() -> None:
     """If not: add the line to `options/keywords.py`, in the place of the field."""
-    assert list(OptionWords.__annotations__) == NAMES
-    assert not OptionWords.__required_keys__
+    assert list(OptionKwargs.__annotations__) == NAMES
+    assert not OptionKwargs.__required_keys__
     assert list(differences(KEPT, GIVEN)) == []
 
 
@@ -121,7 +121,7 @@ def test_no_option_is_called_like_a_parameter(call: Callable[..., object]) -> No
     parameters = inspect.signature(call).parameters.values()
 
     last = [each for each in parameters if each.kind is each.VAR_KEYWORD]
-    assert [each.annotation for each in last] == ["Unpack[OptionWords]"]
+    assert [each.annotation for each in last] == ["Unpack[OptionKwargs]"]
     assert {each.name for each in parameters}.isdisjoint(NAMES)
 
 

@@ -14,7 +14,7 @@ import pytest
 from steersman.errors import LeaseLost, SessionInUse, StoreError, UsageError
 from steersman.inbox import Inbox
 from steersman.permissions import Allow, CanUseTool, Deny, Elicitation, ElicitationAnswer
-from steersman.ports import Conversation, DurableWork, KeepsWork, StoredAsk, StoredTurn
+from steersman.ports import Conversation, DurableWork, StoredAsk, StoredTurn, SupportsWork
 from tests.inbox.places import LIMIT, TOOL, Place, Session, an_ask, in_postgres, in_sqlite
 
 LONG, SHORT = 60.0, 0.02
@@ -60,8 +60,8 @@ async def ended(work: DurableWork, token: str) -> None:
 
 
 def test_an_inbox_of_a_store_keeps_work_and_one_in_memory_does_not(tmp_path: Path) -> None:
-    assert isinstance(in_sqlite(tmp_path / "a.db").inbox(), KeepsWork)
-    assert not isinstance(Inbox(), KeepsWork)
+    assert isinstance(in_sqlite(tmp_path / "a.db").inbox(), SupportsWork)
+    assert not isinstance(Inbox(), SupportsWork)
 
 
 async def test_one_has_the_lease_and_the_second_learns_who_and_until_when(place: Place) -> None:

@@ -155,7 +155,7 @@ async def parked_turn(
 async def goes_on(agent: Agent, *, again: bool = False, key: str = CUSTOMER) -> list[TurnResult]:
     """Open the conversation again, and take up its turns; or, with `again`, send its prompt."""
     async with agent.open(key) as session:
-        turns = [await session.send("pay", key=INVOICE)] if again else await session.take_up()
+        turns = [await session.send("pay", key=INVOICE)] if again else await session.resume_turns()
         return [await turn for turn in turns]
 
 
@@ -164,7 +164,7 @@ async def goes_on_when_ready(agent: Agent, store: SqliteStore | PostgresStore) -
     async with aclosing(store.ready()) as ready:
         conversation = await anext(ready)
     async with agent.open(conversation.key) as session:
-        return [await turn for turn in await session.take_up()]
+        return [await turn for turn in await session.resume_turns()]
 
 
 async def allow_all(inbox: StoredInbox, by: str = "ann") -> int:

@@ -119,7 +119,7 @@ async def test_a_worker_that_was_killed_is_continued_by_one_that_finds_it_ready(
             next_agent = Agent(agent.options, inbox=own.inbox())
             (done,) = await goes_on_when_ready(next_agent, own)
             async with next_agent.open(CUSTOMER) as third:
-                nothing = await third.take_up()
+                nothing = await third.resume_turns()
                 again = await (await third.send("pay", key=INVOICE))
         left = await store.inbox().list()
 

@@ -69,9 +69,9 @@ async def park(agent: Agent, inbox: StoredInbox, key: str = CUSTOMER) -> tuple[A
     return asked, result
 
 
-async def take_up(agent: Agent, key: str = CUSTOMER, **changed: Any) -> TurnResult:
+async def resume_turns(agent: Agent, key: str = CUSTOMER, **changed: Any) -> TurnResult:
     async with agent.open(key, **changed) as session:
-        (turn,) = await session.take_up()
+        (turn,) = await session.resume_turns()
         return await turn
 
 
@@ -84,7 +84,7 @@ async def test_a_question_is_parked_exactly_and_its_answer_reaches_the_same_call
         )
         asked, parked = await park(agent, inbox)
         await inbox.answer(asked, asked.questions.questions[0].answer("Blue"), by="ann")
-        done = await take_up(agent)
+        done = await resume_turns(agent)
 
     assert (parked.outcome, parked.terminal_reason) == ("parked", "tool_deferred")
     assert (done.outcome, done.text, len(model.asked)) == ("completed", "Blue.", 2)
@@ -101,7 +101,7 @@ async def test_a_plan_is_parked_exactly(scripted: MakeScripted, work_url: str) -
         )
         asked, parked = await park(agent, inbox)
         await inbox.answer(asked, Allow(), by="ann")
-        done = await take_up(agent)
+        done = await resume_turns(agent)
 
     assert (parked.terminal_reason, done.outcome, len(model.asked)) == (
         *("tool_deferred", "completed"),
@@ -127,7 +127,7 @@ async def test_a_permission_is_parked_exactly(
         else:
             answers = {"allowed": Allow(), "denied": Deny("not today"), "edited": Allow(elsewhere)}
             await inbox.answer(asked, answers[how], by="ann", seen=asked.digest)
-        done = await take_up(agent)
+        done = await resume_turns(agent)
         left = await inbox.list()
 
     told = model.asked[-1].tool_results["toolu_paid"]
@@ -155,7 +155,7 @@ async def test_the_replay_of_a_turn_that_was_taken_up_gives_what_its_session_gav
         asked, _ = await park(agent, inbox)
         await inbox.answer(asked, Allow(), by="ann")
         async with agent.open(CUSTOMER) as session:
-            (turn,) = await session.take_up()
+            (turn,) = await session.resume_turns()
             live = await turn
 
     told = replay(await entries_of(session)).turns[turn.uuid]
@@ -187,7 +187,7 @@ async def test_a_call_that_is_not_taken_up_is_still_parked_when_the_session_is_c
         async with agent.open(CUSTOMER):
             pass
         await inbox.answer(asked, Allow(), by="ann")
-        done = await take_up(agent)
+        done = await resume_turns(agent)
 
     assert (done.outcome, done.text, len(model.asked)) == ("completed", "Done.", 2)
     assert (sandbox.project / "paid").read_text() == "x"
@@ -221,7 +221,7 @@ async def test_an_approval_does_not_pass_a_hook_that_now_denies(
                 agent, model = scripted(Script(step, step), inbox=inbox, policy=ASKING)
                 asked, _ = await park(agent, inbox, f"customer {number}")
                 await inbox.answer(asked, Allow(), by="ann")
-                done = await take_up(agent, f"customer {number}", hooks=hooks)
+                done = await resume_turns(agent, f"customer {number}", hooks=hooks)
                 told.append(f"{done.text} {model.asked[-1].tool_results['toolu_paid']}")
 
     assert len(told) == RESUMES
@@ -245,7 +245,9 @@ async def test_a_held_call_outlives_its_cli(
             await park(agent, inbox)
         async with agent.open(CUSTOMER, revive=Revival(backoff=0.01)) as session:
             (turn,) = (
-                await session.take_up() if was_parked else [await session.send("pay", key=INVOICE)]
+                await session.resume_turns()
+                if was_parked
+                else [await session.send("pay", key=INVOICE)]
             )
             asked = await next_ask(inbox)
             await until(lambda: bool(session.snapshot().pending_permissions))
@@ -274,7 +276,7 @@ async def test_a_held_question_of_a_host_that_was_killed_is_asked_once(
             host.kill()
             await host.wait()
         await inbox.answer(asked, asked.questions.questions[0].answer("Blue"), by="ann")
-        done = await take_up(Agent(agent.options, inbox=inbox))
+        done = await resume_turns(Agent(agent.options, inbox=inbox))
         left = await inbox.list()
 
     assert (asked.id, done.outcome, done.text, left) == ("toolu_1", "completed", "Blue.", [])

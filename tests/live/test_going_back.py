@@ -82,7 +82,7 @@ async def test_rewinding_takes_back_what_was_said_and_what_was_written(
         place = session.checkpoint()
         await ask(session, "write it down")
         written = file.read_text()
-        await session.idle(LIMIT)
+        await session.wait_idle(LIMIT)
         await session.rewind(place)
         answer, session_id = await ask(session, "once more"), session.id
 

@@ -209,7 +209,7 @@ async def test_states_are_reported_without_the_variable_of_older_clis(
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await (await session.send("hi"))
-        assert await session.idle(LIMIT)
+        assert await session.wait_idle(LIMIT)
     lines = [json.loads(line) async for line in session.raw()]
 
     told = [each["state"] for each in lines if each.get("subtype") == "session_state_changed"]

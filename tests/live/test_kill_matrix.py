@@ -101,7 +101,7 @@ async def reach(
 async def continued(worker: Agent, store: SqliteStore | PostgresStore) -> list[TurnResult]:
     """Continue what the host has left: one of the same machine that is dead has no lease."""
     async with worker.open(CUSTOMER) as session:
-        return [await turn for turn in await session.take_up()]
+        return [await turn for turn in await session.resume_turns()]
 
 
 @pytest.mark.timeout(4 * LIMIT)

@@ -86,7 +86,7 @@ async def test_a_stopped_owner_loses_its_cli_and_does_nothing_when_it_wakes_up(
             async with Agent(agent.options, inbox=inbox, wait=2 * LEASE).open(CUSTOMER) as session:
                 host.send_signal(signal.SIGCONT)
                 _, said = await host.communicate()
-                (turn,) = await session.take_up()
+                (turn,) = await session.resume_turns()
                 done = await turn
 
     assert said.decode().strip().endswith("failed: lease_lost")

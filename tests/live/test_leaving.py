@@ -83,7 +83,7 @@ async def begun(box: CliSandbox) -> None:
 
 async def leave_by_itself(session: Session) -> None:
     """Wait until the session has parked itself: `Park(after=...)`."""
-    await session.wait()
+    await session.finish()
 
 
 async def leave_by_park(session: Session) -> None:
@@ -99,7 +99,7 @@ LEAVES = {"park": leave_by_park, "aclose": leave_by_aclose, "by itself": leave_b
 
 async def taken_up_and_left(agent: Agent, how: str) -> TurnResult:
     async with agent.open(CUSTOMER) as session:
-        (turn,) = await session.take_up()
+        (turn,) = await session.resume_turns()
         await LEAVES[how](session)
         return await turn
 
@@ -310,7 +310,7 @@ async def test_the_tool_of_a_call_that_was_taken_up_exactly_is_given_the_grace_t
             await session.park()
         await allow_all(store.inbox())
         async with agent.open(CUSTOMER) as session:
-            (turn,) = await session.take_up()
+            (turn,) = await session.resume_turns()
             await begun(sandbox)
             leaving = asyncio.create_task(LEAVES[how](session))
             let_end(sandbox)
@@ -362,7 +362,7 @@ async def test_only_interrupt_and_cancel_end_a_turn_for_good(
             await (session.interrupt() if how == "interrupt" else session.cancel())
             ended = await turn
         async with agent.open(CUSTOMER) as session:
-            nothing = await session.take_up()
+            nothing = await session.resume_turns()
         left = await store.inbox().list()
 
     assert ended.outcome == ("interrupted" if how == "interrupt" else "cancelled")
@@ -424,7 +424,7 @@ async def test_another_prompt_waits_behind_the_ask_of_a_parked_turn_and_says_so(
             await allow_all(store.inbox())
             other = await turn
             afterwards = session.snapshot().behind_ask
-            (first,) = [await each for each in await session.take_up()]
+            (first,) = [await each for each in await session.resume_turns()]
 
     assert (shown.open_asks, shown.behind_ask) == ((asked.id,), (turn.uuid,))
     assert (afterwards, turn.state) == ((), "completed")

@@ -89,7 +89,7 @@ async def test_a_session_that_reaches_its_limit_takes_no_more_prompts(
         taken_back = await queued
         with pytest.raises(LimitReached) as refused:
             await session.send("more")
-        await session.idle(LIMIT)
+        await session.wait_idle(LIMIT)
         state = session.state
 
     assert ending == ("failed", "session", name)
@@ -108,7 +108,7 @@ async def test_a_hard_limit_ends_the_whole_tree(
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         ending = await reached(session, await session.send("work"))
-        last = await session.wait(LIMIT)
+        last = await session.finish(LIMIT)
         left = inhabitants(sandbox.root)
         with pytest.raises(LimitReached):
             await session.send("more")

@@ -131,7 +131,7 @@ async def test_a_conversation_is_read_in_its_classes(
                 entry.kind is Kind.MESSAGE and isinstance(entry.message, TaskNotification)
             ),
         )
-        await session.idle(LIMIT)
+        await session.wait_idle(LIMIT)
         entries = await entries_of(session)
 
     kinds = {Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING}

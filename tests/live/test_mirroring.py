@@ -122,7 +122,7 @@ async def test_a_conversation_goes_on_in_an_empty_home_and_survives_a_kill_there
             os.kill(second.pid or 0, signal.SIGKILL)
             answer = await turn
             again = await (await second.send("Who am I?", key="who"))
-            await second.idle(5)
+            await second.wait_idle(5)
             files = written(copy)
         left = copies(sandbox)
         async with agent.session(resume=first.id) as third:
@@ -328,7 +328,7 @@ async def test_a_file_given_by_its_path_is_resumed_revived_and_rewound(
             paid = await turn
             point = second.checkpoint()
             await second.run("wrong way")
-            await second.idle(5)
+            await second.wait_idle(5)
             await second.rewind(point)
             await second.run("right way")
         async with agent.session(resume=str(path)) as third:

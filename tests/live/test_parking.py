@@ -61,7 +61,7 @@ async def test_a_parked_turn_is_taken_up_and_its_call_runs_once(
         await store.inbox().answer(ask, Allow(), by="ann", seen=ask.digest)
         (done,) = await goes_on(agent)
         async with agent.open(CUSTOMER) as third:
-            nothing = await third.take_up()
+            nothing = await third.resume_turns()
             again = await (await third.send("pay", key=INVOICE))
 
     assert (result.outcome, result.waits_for, session.state) == ("parked", (ask.id,), "completed")

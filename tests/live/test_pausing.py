@@ -102,7 +102,7 @@ async def paused_at_the_gate(scripted: MakeScripted, sandbox: CliSandbox) -> set
         paused = (session.state, looker.seen[:], file.exists(), len(model.asked), queued.delivery)
         await session.resume()
         results = [await turn, await queued]
-        await session.idle(LIMIT)
+        await session.wait_idle(LIMIT)
         entries = await entries_of(session)
 
     assert paused == ("paused", [], False, 1, "queued")
@@ -280,7 +280,7 @@ async def test_a_pause_while_idle_holds_the_next_prompt(scripted: MakeScripted) 
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await (await session.send("first"))
-        await session.idle(LIMIT)
+        await session.wait_idle(LIMIT)
         await session.pause()
         await session.pause()
         held_back = await session.send("second")
@@ -343,10 +343,10 @@ async def test_background_work_goes_on_and_is_known_while_paused(
         await session.pause()
         running = session.snapshot().tasks
         described = session.describe()
-        at_rest = await session.idle(0.3)
+        at_rest = await session.wait_idle(0.3)
         (sandbox.project / "go").touch()
         await session.resume()
-        finished = await session.idle(LIMIT)
+        finished = await session.wait_idle(LIMIT)
         tasks = session.tasks
 
     assert [each.is_background for each in running] == [True]

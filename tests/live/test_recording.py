@@ -76,7 +76,7 @@ async def test_the_file_says_what_the_session_said(scripted: MakeScripted, tmp_p
         await turns[1].interrupt()
         await session.resume()
         live = {turn.uuid: plainly(await turn) for turn in turns}
-        await session.idle(LIMIT)
+        await session.wait_idle(LIMIT)
     told = read_back(path)
 
     assert {uuid: plainly(each) for uuid, each in told.turns.items()} == live
@@ -256,7 +256,7 @@ async def test_each_error_leaves_a_bundle_that_tells_what_went_before(
         assert session.pid is not None
         os.kill(session.pid, signal.SIGKILL)
         await killed
-        await session.wait(LIMIT)
+        await session.finish(LIMIT)
 
     of_turn, of_session = bundles(tmp_path / "flights")
     assert of_turn["error"]["type"] == "ApiFailed"

@@ -129,7 +129,7 @@ async def test_a_session_goes_through_the_states_of_the_table_and_no_others(
         await session.resume()
         person.answered.set()
         await turn
-        await session.idle(LIMIT)
+        await session.wait_idle(LIMIT)
         seen.append(session.state)
     states = await history(session)
 
@@ -205,7 +205,7 @@ async def test_a_session_whose_cli_is_lost_for_good_has_failed(
         assert session.pid is not None
         os.kill(session.pid, signal.SIGKILL)
         result = await turn
-        last = await session.wait(LIMIT)
+        last = await session.finish(LIMIT)
 
     assert isinstance(result.cause, CliExited)
     assert (session.state, last.state) == ("failed", "failed")
@@ -290,7 +290,7 @@ async def test_cancelled_while_idle(scripted: MakeScripted, sandbox: CliSandbox)
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await (await session.send("talk"))
-        await session.idle(LIMIT)
+        await session.wait_idle(LIMIT)
         states = await assert_cancelled(session, sandbox, [])
 
     assert states[-2:] == ["idle", "cancelled"]
@@ -448,10 +448,10 @@ async def test_settled_idle_and_at_rest_are_three_things(
         settled = await (await session.send("send two"))
         await until(lambda: session.state == "idle")
         described = session.describe()
-        at_rest = await session.idle(0.3)
+        at_rest = await session.wait_idle(0.3)
         tasks = session.snapshot().tasks
         (sandbox.project / "go").touch()
-        finished = await session.idle(LIMIT)
+        finished = await session.wait_idle(LIMIT)
         after = (session.describe(), session.snapshot().tasks)
 
     assert settled.outcome == "completed"
@@ -475,12 +475,12 @@ async def test_a_background_shell_leaves_the_session_idle_and_not_at_rest(
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await (await session.send("start"))
         await until(lambda: session.state == "idle")
-        parked = (session.describe(), await session.idle(0.2))
+        parked = (session.describe(), await session.wait_idle(0.2))
         with pytest.raises(TimeoutError):
-            await session.wait(0.2)
+            await session.finish(0.2)
         meanwhile = await (await session.send("meanwhile"))
         (sandbox.project / "go").touch()
-        last = await session.wait(LIMIT)
+        last = await session.finish(LIMIT)
 
     assert parked == ("background: 1 task", False)
     assert meanwhile.text == "here"
@@ -510,7 +510,7 @@ async def test_somebody_in_the_background_may_ask(
         await until(lambda: session.state != "waiting_permission")
         parked = (session.state, session.describe())
         await asyncio.to_thread(model.release)
-        finished = await session.idle(LIMIT)
+        finished = await session.wait_idle(LIMIT)
     states = await history(session)
 
     assert asking == ("waiting_permission", "waiting for you")
@@ -542,7 +542,7 @@ async def test_every_event_is_told(scripted: MakeScripted, sandbox: CliSandbox) 
         leave()
         done = await (await session.send("work"))
         failed = await (await session.send("fail"))
-        await session.wait(LIMIT)
+        await session.finish(LIMIT)
 
     names = ["mcp__functions__dawdle", "Bash"]
     assert [each.name for each in heard["tool_call"]] == names
@@ -571,9 +571,9 @@ async def test_every_cli_comes_to_rest(live_cli: MakeAgent) -> None:
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         result = await (await session.send("start"))
-        at_rest = await session.idle(LIMIT)
+        at_rest = await session.wait_idle(LIMIT)
         state = session.state
-        last = await session.wait(LIMIT)
+        last = await session.finish(LIMIT)
 
     assert (result.outcome, at_rest, state) == ("completed", True, "idle")
     assert last.state == "completed"

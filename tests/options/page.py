@@ -43,11 +43,11 @@ def docstring(node: ast.stmt) -> str:
 
 
 def accepted() -> dict[str, str]:
-    """Return what each option accepts, as `OptionWords` says it; words are spelled out."""
+    """Return what each option accepts, as `OptionKwargs` says it; words are spelled out."""
     (listed,) = [
         node
         for node in ast.parse(inspect.getsource(keywords)).body
-        if isinstance(node, ast.ClassDef) and node.name == "OptionWords"
+        if isinstance(node, ast.ClassDef) and node.name == "OptionKwargs"
     ]
     found = {
         node.target.id: ast.unparse(node.annotation).replace("'", '"')

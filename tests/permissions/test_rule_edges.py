@@ -8,11 +8,11 @@ import pytest
 
 from steersman.permissions.paths import Place
 from steersman.permissions.policy import (
+    DryRun,
     Explanation,
     Policy,
     PolicyRule,
     RecordedCall,
-    WouldBe,
     allow,
     ask,
     compare,
@@ -187,7 +187,7 @@ def test_a_decision_changes_what_happened_or_does_not(
 ) -> None:
     recorded = RecordedCall("t", call("Read"), ran, source)
 
-    assert compare(recorded, Explanation(verdict, "r")) == WouldBe(recorded, verdict, "r", changes)
+    assert compare(recorded, Explanation(verdict, "r")) == DryRun(recorded, verdict, "r", changes)
 
 
 # What a call names

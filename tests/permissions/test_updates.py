@@ -20,7 +20,7 @@ from steersman.permissions import (
     ReplaceRules,
     SetMode,
     ToolRule,
-    where_it_counts,
+    make_effective,
 )
 
 RULE = {"toolName": "Bash", "ruleContent": "git *"}
@@ -172,8 +172,8 @@ def test_for_how_long_is_one_of_two_words() -> None:
 def test_a_change_to_a_file_that_is_not_read_is_made_to_the_session(
     destination: Any, sources: tuple[str, ...], counts_in: str
 ) -> None:
-    typed = where_it_counts(SetMode(mode="plan", destination=destination), sources)
-    plain = where_it_counts({"type": "x", "destination": destination}, sources)
+    typed = make_effective(SetMode(mode="plan", destination=destination), sources)
+    plain = make_effective({"type": "x", "destination": destination}, sources)
 
     assert typed == SetMode(mode="plan", destination=counts_in)  # type: ignore[arg-type]
     assert plain == {"type": "x", "destination": counts_in}

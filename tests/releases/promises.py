@@ -21,7 +21,7 @@ from steersman._releases import MEANINGS
 from steersman.errors import RequestRefused
 from steersman.hooks import Hooks, PreToolUse, Reply, defer, deny
 from steersman.options import Revival
-from steersman.options.keywords import OptionWords
+from steersman.options.keywords import OptionKwargs
 from steersman.permissions import Allow
 from steersman.stores import read_transcript
 from steersman.testing.script import Answer, Scene, Script, Step, call, say, stall
@@ -232,9 +232,9 @@ async def _background_tasks(program: Path) -> Verdict:
         await (await session.send("start"))
         await until(lambda: session.state == "idle")
         while_it_runs = [task.is_background for task in session.snapshot().tasks]
-        is_early = await session.idle(NOT_AT_REST)
+        is_early = await session.wait_idle(NOT_AT_REST)
         (stage.project / "go").touch()
-        last = await session.wait(LIMIT)
+        last = await session.finish(LIMIT)
     return _verdict(
         {
             "it is listed": while_it_runs == [True],
@@ -316,8 +316,8 @@ async def _guards(program: Path) -> Verdict:
         raise LookupError("no such person")
 
     held: dict[str, bool] = {}
-    bypassing: OptionWords = {"permission_mode": "bypassPermissions", "env": ROOT_MAY_BYPASS}
-    calls: dict[str, OptionWords] = {
+    bypassing: OptionKwargs = {"permission_mode": "bypassPermissions", "env": ROOT_MAY_BYPASS}
+    calls: dict[str, OptionKwargs] = {
         "denied": {"hooks": hooks, **bypassing},
         "raising": {"hooks": hooks, **bypassing},
         "unanswered": {"can_use_tool": decide},

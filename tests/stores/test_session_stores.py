@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.errors import StoreError, UsageError
-from steersman.ports import SessionStore, StreamsSessions
+from steersman.ports import SessionStore, SupportsStream
 from steersman.stores import DirectoryStore, MemoryStore, PostgresStore, SqliteStore
 from steersman.stores.plain_text import from_plain, to_plain
 from steersman.testing.stores import check
@@ -92,7 +92,7 @@ def test_stores_fit_the_ports() -> None:
     store = MemoryStore()
     port: SessionStore = store
 
-    assert isinstance(port, StreamsSessions)
+    assert isinstance(port, SupportsStream)
 
 
 async def test_the_order_of_keys_and_the_spelling_of_numbers_are_kept(make: Make) -> None:

@@ -41,7 +41,7 @@ RESULT = SimpleNamespace(outcome="completed")
 ANSWER = SimpleNamespace(uuid="5b0c7d0e-0000-4000-8000-000000000009", result=completed)
 """What every method of the async API answers; also a turn."""
 
-MANY = ("turns", "take_up")
+MANY = ("turns", "resume_turns")
 """Methods that answer with several."""
 
 
@@ -191,7 +191,7 @@ def test_a_turn_has_one_wrapper_as_long_as_anything_refers_to_it() -> None:
 
     first = session.send("hi")
 
-    assert session.turn("x") is session.turns[0] is session.take_up()[0] is first
+    assert session.turn("x") is session.turns[0] is session.resume_turns()[0] is first
     assert first.session is session
 
 

@@ -224,7 +224,7 @@ def test_listeners_run_in_a_thread_and_may_call_the_session() -> None:
         remove()
         remove()
         session.run("hi")
-        session.wait(LIMIT)
+        session.finish(LIMIT)
 
     assert ("Result", session.id) in seen
     assert {type(each) for each in seen} == {tuple}
@@ -242,7 +242,7 @@ def test_verbs_pauses_and_checkpoints_work() -> None:
         with pytest.raises(RequestRefused, match="get_weather"):
             session.control("get_weather")
         session.rewind(checkpoint)
-        assert session.idle(LIMIT)
+        assert session.wait_idle(LIMIT)
         assert session.cost_usd >= 0
         assert (session.agents.children, session.tasks) == ((), ())
 
@@ -489,7 +489,7 @@ def test_an_inbox_in_a_store_keeps_the_turns_of_its_sessions(tmp_path: Path, giv
     agent = agent_for(**(words if given_to == "agent" else {}))
 
     with agent.session(**(words if given_to == "session" else {})) as session:
-        assert session.take_up() == []
+        assert session.resume_turns() == []
 
 
 def test_an_inbox_is_watched_and_answered() -> None:
@@ -536,7 +536,7 @@ def test_ctrl_c_in_a_wait_interrupts_the_turn_and_the_session_goes_on() -> None:
 WAYS: dict[str, tuple[str, Callable[[Session, Turn], object]]] = {
     "text": ("__next__", lambda _, turn: list(turn.text())),
     "messages": ("__next__", lambda session, _: list(session.messages())),
-    "idle": ("idle", lambda session, _: session.idle(LIMIT)),
+    "wait_idle": ("wait_idle", lambda session, _: session.wait_idle(LIMIT)),
 }
 
 

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from steersman import Options
-from steersman.options import OptionWords
+from steersman.options import OptionKwargs
 
 
-def given(o: Options) -> OptionWords:
+def given(o: Options) -> OptionKwargs:
     """Return every option, by keyword, in the order of the fields."""
     return {
         **_model(o),
@@ -21,7 +21,7 @@ def given(o: Options) -> OptionWords:
     }
 
 
-def _model(o: Options) -> OptionWords:
+def _model(o: Options) -> OptionKwargs:
     return {
         "model": o.model,
         "fallback_model": o.fallback_model,
@@ -39,7 +39,7 @@ def _model(o: Options) -> OptionWords:
     }
 
 
-def _tools(o: Options) -> OptionWords:
+def _tools(o: Options) -> OptionKwargs:
     return {
         "tools": o.tools,
         "allowed_tools": o.allowed_tools,
@@ -74,7 +74,7 @@ def _tools(o: Options) -> OptionWords:
     }
 
 
-def _place(o: Options) -> OptionWords:
+def _place(o: Options) -> OptionKwargs:
     return {
         "cwd": o.cwd,
         "add_dirs": o.add_dirs,
@@ -93,7 +93,7 @@ def _place(o: Options) -> OptionWords:
     }
 
 
-def _conversation(o: Options) -> OptionWords:
+def _conversation(o: Options) -> OptionKwargs:
     return {
         "session_id": o.session_id,
         "resume": o.resume,
@@ -111,7 +111,7 @@ def _conversation(o: Options) -> OptionWords:
     }
 
 
-def _reports(o: Options) -> OptionWords:
+def _reports(o: Options) -> OptionKwargs:
     return {
         "include_partial_messages": o.include_partial_messages,
         "include_hook_events": o.include_hook_events,
@@ -125,7 +125,7 @@ def _reports(o: Options) -> OptionWords:
     }
 
 
-def _host(o: Options) -> OptionWords:
+def _host(o: Options) -> OptionKwargs:
     return {
         "stderr": o.stderr,
         "allow_old_cli": o.allow_old_cli,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman import Agent, Options, Session
-from steersman.options import OptionWords
+from steersman.options import OptionKwargs
 from steersman.permissions import allow, ask, deny
 
 OPTIONS = Options()
@@ -24,8 +24,8 @@ Agent(**ANYTHING)
 Agent(setting_sources=SOURCES)  # refused
 OPTIONS.model = "opus"  # refused
 OPTIONS.allowed_tools.append("Read")  # refused
-words: OptionWords = {"modle": "opus"}  # refused
-other: OptionWords = {"model": "opus", "max_turns": "3"}  # refused
+words: OptionKwargs = {"modle": "opus"}  # refused
+other: OptionKwargs = {"model": "opus", "max_turns": "3"}  # refused
 
 # The rules of a policy
 allow("Read", becuase="x")  # refused

@@ -29,13 +29,13 @@ from steersman.options import (
     Caps,
     HttpServer,
     Limits,
-    OptionWords,
+    OptionKwargs,
     Park,
     Plugin,
     Revival,
     StartupLimits,
     StdioServer,
-    ThinkingWords,
+    ThinkingConfig,
     Watchdog,
 )
 from steersman.permissions import (
@@ -128,7 +128,7 @@ config: dict[str, Any] = {"command": "run-it", "args": ["-y"]}
 stdio: StdioServer = {"command": "run-it", "args": ["-y"], "env": {"A": "b"}}
 http: HttpServer = {"type": "http", "url": "https://x.example", "headers": {"A": "b"}}
 rules = ["Read", "Bash(git log:*)"]
-thinking: ThinkingWords = {"type": "enabled", "budget_tokens": 2000}
+thinking: ThinkingConfig = {"type": "enabled", "budget_tokens": 2000}
 
 # Lists and tuples, paths and texts
 Agent(model="sonnet", fallback_model=["haiku"], effort="low", max_turns=20)
@@ -190,9 +190,9 @@ changed: Options = base.replace(allowed_tools=["Edit"], model="opus")
 Agent(base, model="haiku")
 anything: dict[str, Any] = {"model": "opus"}
 Agent(**anything)
-words: OptionWords = {"model": "opus", "allowed_tools": ["Read"]}
+words: OptionKwargs = {"model": "opus", "allowed_tools": ["Read"]}
 Agent(base, **words)
-more: OptionWords = {**words, "effort": "max"}
+more: OptionKwargs = {**words, "effort": "max"}
 
 
 class MyWords(TypedDict, total=False):
@@ -204,7 +204,7 @@ mine: MyWords = {"model": "opus"}
 Agent(**mine)
 
 
-def make(**options: Unpack[OptionWords]) -> Agent:
+def make(**options: Unpack[OptionKwargs]) -> Agent:
     return Agent(**options)
 
 

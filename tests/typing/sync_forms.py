@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import assert_type
 
 from steersman import Message, TurnResult
-from steersman.agent import Typed
+from steersman.agent import TypedResult
 from steersman.control import GetContextUsage
 from steersman.control.context import ContextUsage
 from steersman.inbox import Change
@@ -28,7 +28,7 @@ def of_the_module() -> None:
     assert_type(run("x", output=Point), Point)
     assert_type(run("x", output=list[Point]), list[Point])
     assert_type(run("x", output=Point | None), Point | None)
-    assert_type(run_result("x", output=Point), Typed[Point])
+    assert_type(run_result("x", output=Point), TypedResult[Point])
     assert_type(query("x"), Query)
     assert_type(next(query(iter(["x", "y"]))), Message)
     run("x", modle="opus")  # refused

@@ -79,7 +79,7 @@ async def test_a_wrong_frame_is_answered_in_words_and_the_connection_stays(tmp_p
         session = (await done(ws, "1", "begin", text="hi"))["answer"]["session"]["id"]
         found = bridge.session(session)
         assert found is not None
-        assert await found.idle(20)
+        assert await found.wait_idle(20)
         for frame, _, _, _ in WRONG:
             await ws.send(frame.replace('"S"', f'"{session}"') if isinstance(frame, str) else frame)
             answers.append(await frame_where(ws, lambda each: each.get("type") == "error"))

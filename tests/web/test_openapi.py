@@ -213,7 +213,7 @@ async def conversation(bridge: Bridge, do: Caller) -> None:
     await do("post", "/sessions/{id}/send", {"text": "long"}, id=session)
     found = bridge.session(session)
     assert found is not None
-    assert await found.idle(LIMIT)
+    assert await found.wait_idle(LIMIT)
     newest = await do("get", "/sessions/{id}/entries", id=session)
     entries = await do("get", "/sessions/{id}/entries", id=session, before=9000, limit=1000)
     assert newest["entries"] == entries["entries"][-200:]

@@ -42,7 +42,7 @@ async def entries_when_idle(
 ) -> list[dict[str, Any]]:
     found = bridge.session(session)
     assert found is not None
-    assert await found.idle(LIMIT)
+    assert await found.wait_idle(LIMIT)
     answer = (await client.get(f"/sessions/{session}/entries?limit=1000")).json()
     entries: list[dict[str, Any]] = answer["entries"]
     return entries

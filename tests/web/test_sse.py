@@ -57,7 +57,7 @@ async def test_raw_events_are_the_lines_of_the_cli_byte_for_byte(tmp_path: Path)
         session = begun.json()["session"]["id"]
         found = bridge.session(session)
         assert found is not None
-        assert await found.idle(5)
+        assert await found.wait_idle(5)
         lines: list[str] = []
         expected: list[str] = []
         async with asyncio.timeout(10):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from steersman._session.lease_owner import new_lease
 from steersman.errors import UsageError
 from steersman.options import Options
-from steersman.ports import Conversation, DurableWork, KeepsWork
+from steersman.ports import Conversation, DurableWork, SupportsWork
 
 __all__ = ["SessionWork", "refuse_other_machine", "work_of"]
 
@@ -34,7 +34,7 @@ class SessionWork:
 def work_of(options: Options, key: str | None) -> SessionWork | None:
     """Return the rows of a session with these options; None if its inbox is in no store."""
     # Most sessions have no inbox, and a protocol is slow to check.
-    if options.inbox is None or not isinstance(options.inbox, KeepsWork):
+    if options.inbox is None or not isinstance(options.inbox, SupportsWork):
         return None
     import platform  # noqa: PLC0415 - few sessions have a store
 

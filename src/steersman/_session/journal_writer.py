@@ -14,7 +14,7 @@ from steersman._session.shared_memory import SHARED
 from steersman.errors import Evidence, StartupTimeout
 from steersman.journal import Entry, Kind
 from steersman.messages.parsing import Message
-from steersman.ports import Clock, ContinuesNumbers, OpensFirst, ReadsEntries, Sink
+from steersman.ports import Clock, Sink, SupportsLastSeq, SupportsOpen, SupportsRead
 
 __all__ = ["JournalSignal", "JournalWriter"]
 
@@ -30,7 +30,7 @@ class JournalWriter:
         """Appends an entry; readers see it after the next `wake`."""
         self.append_partials = self.journal.append_partials
         self._sink: Sink | None = None
-        self._stored: ReadsEntries | None = None
+        self._stored: SupportsRead | None = None
         """The sink, if it can be read; also after the end."""
         self._unwritten: list[Entry] = []
         self._announced = 0
@@ -42,9 +42,9 @@ class JournalWriter:
         A sink that cannot be opened is closed.
         """
         try:
-            if isinstance(sink, OpensFirst):
+            if isinstance(sink, SupportsOpen):
                 await _opened(sink, timeout)
-            if isinstance(sink, ContinuesNumbers):
+            if isinstance(sink, SupportsLastSeq):
                 self.journal.begin_after(sink.last_seq)
         except BaseException:
             sink.close()
@@ -54,7 +54,7 @@ class JournalWriter:
     def write_to(self, sink: Sink) -> None:
         """Pass every entry to `sink` from now on."""
         self._sink = sink
-        self._stored = sink if isinstance(sink, ReadsEntries) else None
+        self._stored = sink if isinstance(sink, SupportsRead) else None
         self.append = self._append_for_sink
         self.append_partials = self._append_partials_for_sink
 
@@ -141,7 +141,7 @@ class JournalWriter:
             self._sink.write(entries)
 
 
-async def _opened(sink: OpensFirst, timeout: float) -> None:
+async def _opened(sink: SupportsOpen, timeout: float) -> None:
     limit = asyncio.timeout(timeout)
     try:
         async with limit:

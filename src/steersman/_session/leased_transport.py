@@ -9,7 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steersman._session.leases import Leases
-from steersman.ports import Channel, EndsAlone, Launch, Receiver, ReportsSuspension, Transport
+from steersman.ports import (
+    Channel,
+    Launch,
+    Receiver,
+    SupportsEndAfter,
+    SupportsSuspended,
+    Transport,
+)
 
 __all__ = ["LeasedTransport"]
 
@@ -69,7 +76,7 @@ class _LeasedChannel:
         self.inner.suspend()
 
     async def suspended(self) -> None:
-        if isinstance(self.inner, ReportsSuspension):
+        if isinstance(self.inner, SupportsSuspended):
             await self.inner.suspended()
 
     def resume(self) -> None:
@@ -85,5 +92,5 @@ class _LeasedChannel:
     def renew(self) -> None:
         """Let the CLI run until shortly before the leases end, whatever this process does."""
         left = self.leases.left
-        if isinstance(self.inner, EndsAlone) and left < float("inf"):
+        if isinstance(self.inner, SupportsEndAfter) and left < float("inf"):
             self.inner.end_after(max(left, 0.0))

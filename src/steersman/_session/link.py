@@ -33,7 +33,7 @@ from steersman.journal.entries import NOTHING
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.messages.turns import Assistant
 from steersman.options import Options
-from steersman.ports import Channel, ReportsSuspension, Transport
+from steersman.ports import Channel, SupportsSuspended, Transport
 
 __all__ = ["CliLink", "LinkListener", "StderrTail"]
 
@@ -179,7 +179,7 @@ class CliLink:
         """Stop all processes of the CLI's tree (SIGSTOP). Raises `TimeoutError`."""
         if self._channel is not None:
             self._channel.suspend()
-            if isinstance(self._channel, ReportsSuspension):
+            if isinstance(self._channel, SupportsSuspended):
                 async with asyncio.timeout(timeout):
                     await self._channel.suspended()
 

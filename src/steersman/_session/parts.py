@@ -37,7 +37,7 @@ from steersman.journal import Kind
 from steersman.journal.snapshot import SessionEnded, SessionSnapshot
 from steersman.options import Options, Revival
 from steersman.permissions import Ask, Elicitation
-from steersman.ports import AwaitsAnswers, Caller
+from steersman.ports import Caller, SupportsAwaitAnswer
 
 if TYPE_CHECKING:
     from steersman._session.leases import Leases
@@ -171,7 +171,7 @@ def _with_leases(
     from steersman._session.leases import Leases  # noqa: PLC0415
 
     inbox = setup.options.inbox
-    own = inbox.own if isinstance(inbox, AwaitsAnswers) else _own_nothing
+    own = inbox.own if isinstance(inbox, SupportsAwaitAnswer) else _own_nothing
     leases = Leases(work, slot.fail, own, background)
     return replace(setup, transport=LeasedTransport(setup.transport, leases)), leases
 
@@ -252,7 +252,7 @@ def _connect(
 
     slot, journal, listeners = parts.slot, parts.journal, parts.listeners
     inbox, forwarder = parts.options.inbox, parts.responder.permissions.inbox
-    assert isinstance(inbox, AwaitsAnswers) and forwarder is not None  # noqa: PT018 - as the factory
+    assert isinstance(inbox, SupportsAwaitAnswer) and forwarder is not None  # noqa: PT018 - as the factory
 
     def may_hold() -> bool:
         return slot.is_modern and not parts.responder.hooks.decides_permissions

@@ -196,7 +196,7 @@ class PromptQueue:
         `calls` are those of an earlier CLI that it asks about: no message of this one begins them.
         """
         assert self._link is not None
-        self._take_up((prompt.uuid,), calls)
+        self._resume((prompt.uuid,), calls)
         self._open(prompt)
         self._link.connection.adopt(prompt.uuid)
         prompt.started()
@@ -211,9 +211,9 @@ class PromptQueue:
         if uuid is None:
             self.unowned.add(call.tool_use_id)
         if not self.totals.calls.knows(call.tool_use_id):
-            self._take_up(() if uuid is None else (uuid,), [call])
+            self._resume(() if uuid is None else (uuid,), [call])
 
-    def _take_up(self, turns: tuple[str, ...], calls: Iterable[CanUseTool]) -> None:
+    def _resume(self, turns: tuple[str, ...], calls: Iterable[CanUseTool]) -> None:
         assert self._link is not None
         given = [
             {"tool_use_id": each.tool_use_id, "tool_name": each.tool_name, "input": each.input}

@@ -55,7 +55,7 @@ class QueryPrompts:
                 self._turns = [each for each in self._turns if await _may_be_lost(each)]
                 self._turns.append(turn)
             self._are_sent = True
-            await self._session.wait()
+            await self._session.finish()
         finally:
             self._session.abandon()
 

@@ -71,4 +71,4 @@ def _report(parts: Parts, ceiling: float) -> None:
     running = ", ".join(each.task_id for each in parts.prompts.totals.running_tasks) or "the CLI"
     what = f"background work is stopped: {running} still ran {ceiling:g} s after the last turn"
     log.warning("%s (%s)", what, CEILING)
-    parts.journal.fault("wait", what)
+    parts.journal.fault("finish", what)

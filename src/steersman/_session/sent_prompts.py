@@ -38,7 +38,7 @@ class PromptSender:
         self.count = PromptCount()
         self.known = KnownTurns()
         self.waiting = 0
-        """How many calls of `wait()` are in progress; they end the sending of prompts."""
+        """How many calls of `finish()` are in progress; they end the sending of prompts."""
         self._keyed: dict[str, SentPrompt] = {}
         self._given: set[str] = set()
         """The uuids that the caller has chosen."""
@@ -169,7 +169,7 @@ class PromptSender:
             return False
         return await holding.has_resumed(RESUMING) and not parts.prompts.is_busy
 
-    async def take_up(self) -> list[Turn]:
+    async def resume_turns(self) -> list[Turn]:
         """Send the unsettled turns of the conversation again, in their order."""
         self.require_open()
         if self._parts.turns.work is None:
@@ -197,7 +197,7 @@ class PromptSender:
         if self._parts.prompts.is_parking:
             raise ChannelClosed("this session is parked", hint="open the conversation again")
         if self.waiting:
-            raise ChannelClosed("this session takes no more prompts: `wait()` has been called")
+            raise ChannelClosed("this session takes no more prompts: `finish()` has been called")
         if not self._lifecycle.is_restarting:
             self._parts.slot.require()
 

@@ -63,7 +63,7 @@ from steersman.ports import JsonObject, ToolServer
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
 
 __all__ = ["WAIT_LONGER", "Session", "State", "close_soon", "completed", "start_ahead"]
 
@@ -193,7 +193,7 @@ class Session:
     async def park(self, timeout: float = PARKING) -> tuple[str, ...]:
         """End the CLI without interrupting it; returns the ids of the asks that wait.
 
-        Turns that have not settled settle as `parked`; `take_up()` of the next session of the
+        Turns that have not settled settle as `parked`; `resume_turns()` of the next session of the
         conversation continues them. Needs an inbox in a store. After `timeout` seconds the CLI is
         killed, also if what it waits for is not in its file. Cancelling the wait does not stop it.
         """
@@ -361,7 +361,7 @@ class Session:
             return self._parts.listeners.add(event, listener)
         return self._parts.listeners.decorator(event)
 
-    async def idle(self, timeout: float) -> bool:
+    async def wait_idle(self, timeout: float) -> bool:
         """Wait until nothing runs or is queued, background work included; returns whether it is so.
 
         A session that has ended is idle.
@@ -376,7 +376,7 @@ class Session:
                     await self._parts.journal.signal.wait()
         return self._lifecycle.is_at_rest or self._parts.status.phase.is_over
 
-    async def wait(self, timeout: float | None = None) -> SessionSnapshot:
+    async def finish(self, timeout: float | None = None) -> SessionSnapshot:
         """Accept no more prompts, let everything finish, and close; returns the last snapshot.
 
         Background work has `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` between turns: 10 minutes if the
@@ -394,7 +394,7 @@ class Session:
                 await wait_for_rest(self._parts, self._lifecycle)
         except TimeoutError:
             what, had = "the session has not finished its work", seconds or 0.0
-            raise RequestTimeout("wait", what, had, hint=WAIT_LONGER) from None
+            raise RequestTimeout("finish", what, had, hint=WAIT_LONGER) from None
         finally:
             self._sender.waiting -= 1
         await self.aclose()
@@ -468,13 +468,13 @@ class Session:
             line["shouldQuery"] = False
         return await self._sender.send(content, line, when, key, uuid)
 
-    async def take_up(self) -> list[Turn]:
+    async def resume_turns(self) -> list[Turn]:
         """Continue the turns of the conversation that no session has settled, and return them.
 
         Needs an inbox in a store. Each prompt is sent again, in order; the model learns what was
         decided meanwhile. Raises `StoreError` if the store cannot be reached.
         """
-        return await self._sender.take_up()
+        return await self._sender.resume_turns()
 
     async def run(
         self, prompt: Prompt, *, when: When = "later", key: str | None = None
@@ -574,7 +574,7 @@ class Session:
             checkpoint.message_uuid, lambda: self._sender.count.rewind(checkpoint.prompts)
         )
 
-    def fork(self, **overrides: Unpack[OptionWords]) -> Session:
+    def fork(self, **overrides: Unpack[OptionKwargs]) -> Session:
         """Return another session, not started, that continues from here independently."""
         place = self._parts.slot.place
         if self._parts.setup.fork is None or place is None:

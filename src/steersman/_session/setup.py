@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from steersman._session.mirror import ComparesFiles
     from steersman._session.requests.holding import HoldingHook
     from steersman._session.requests.policy_hook import PolicyHook
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
 
 __all__ = ["FlightData", "Restored", "Resumption", "SessionSetup", "Stored"]
 
@@ -112,7 +112,7 @@ class SessionSetup:
     """Converts an MCP server that is added while the session runs."""
     open_journal: Callable[[Redact, Callable[[str], None]], Sink] | None = None
     """Opens the journal's sinks; gets a function that removes secrets, and one that reports."""
-    fork: Callable[[str, OptionWords], Any] | None = None
+    fork: Callable[[str, OptionKwargs], Any] | None = None
     """Creates the session that `session.fork()` returns, from a session id and overrides."""
     transcript: Callable[[str], list[bytes] | None] = _unread
     """Reads the lines of the CLI's session file by session id, or by the path of the file.

@@ -16,7 +16,7 @@ from steersman.options import Caps, Limits
 from steersman.permissions import Policy
 
 if TYPE_CHECKING:
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
 
 __all__ = ["AgentWords", "agent_options", "read_file"]
 
@@ -58,10 +58,10 @@ class AgentWords:
     resume: str | None = None
     journal: str | None = None
 
-    def make(self) -> tuple[Agent, OptionWords]:
+    def make(self) -> tuple[Agent, OptionKwargs]:
         """Return the agent, and the options of its session. Raises `UsageError`."""
         base = Agent() if self.agent is None else load_agent(self.agent)
-        words: OptionWords = {}
+        words: OptionKwargs = {}
         if self.cwd is not None:
             words["cwd"] = self.cwd
         if self.model is not None:

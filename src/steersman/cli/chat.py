@@ -31,7 +31,7 @@ from steersman.errors import SteersmanError
 from steersman.permissions import Decision, PermissionContext, QuestionAnswer, QuestionAsk
 
 if TYPE_CHECKING:
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
 
 __all__ = ["Chat", "command"]
 
@@ -64,7 +64,7 @@ def command(**words: Any) -> int:
     return asyncio.run(_chat(agent, given))
 
 
-async def _chat(agent: Agent, words: OptionWords) -> int:
+async def _chat(agent: Agent, words: OptionKwargs) -> int:
     is_plain = os.environ.get("TERM") == "dumb"
     with nullcontext() if is_plain else patch_stdout(raw=True):
         chat = Chat(console_for(sys.stdout), is_plain=is_plain)

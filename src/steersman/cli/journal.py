@@ -17,7 +17,7 @@ from steersman.cli.run_json import line_of
 from steersman.journal import Entry, Kind
 from steersman.journal.decisions import recorded_calls
 from steersman.journal.replaying import replay
-from steersman.permissions import Policy, WouldBe
+from steersman.permissions import DryRun, Policy
 from steersman.stores import read_journal
 
 __all__ = ["command"]
@@ -133,7 +133,7 @@ def policy(*, journal: str, policy: str, changed: bool, is_json: bool) -> None:
     Page(console_for(sys.stderr)).line("total", f"{len(found)} calls, {count} would change")
 
 
-def _wanted(found: Iterable[WouldBe], *, only_changed: bool) -> Iterator[WouldBe]:
+def _wanted(found: Iterable[DryRun], *, only_changed: bool) -> Iterator[DryRun]:
     return (each for each in found if each.changes or not only_changed)
 
 

@@ -29,7 +29,7 @@ from steersman.journal import Kind, TurnResult
 from steersman.journal.calls import ToolCallRecord
 
 if TYPE_CHECKING:
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
 
 __all__ = ["command", "status_after"]
 
@@ -96,7 +96,7 @@ def command(
         raise
 
 
-async def _run(agent: Agent, words: OptionWords, own: RunWords) -> int:
+async def _run(agent: Agent, words: OptionKwargs, own: RunWords) -> int:
     streamed = Streamed()
     page = Page(console_for(sys.stderr), streamed.end_line)
     asks = TerminalAsks(page, None if own.no_asks else TERMINAL)

@@ -153,11 +153,11 @@ class Conversation:
         self._ends_by_itself = True
         try:
             if self._custom is None:
-                await self.session.wait()
+                await self.session.finish()
                 return
             if not self._has_callbacks:
                 self._custom.end_input_soon()
-            await self.session.idle(WORKING)
+            await self.session.wait_idle(WORKING)
             await self._custom.end_input(LAST_MESSAGES)
         except SteersmanError as error:
             # The session has ended before; readers get the cause.

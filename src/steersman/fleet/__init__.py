@@ -8,7 +8,7 @@ from steersman._lazy import by_name
 
 if TYPE_CHECKING:
     from steersman.errors import KeyTaken, PoisonedJob
-    from steersman.fleet.budgets import BudgetStatus, Per
+    from steersman.fleet.budgets import BudgetPeriod, BudgetStatus
     from steersman.fleet.client import FleetClient, StoreStatus
     from steersman.fleet.fleet import Fleet
     from steersman.fleet.governor import Governor
@@ -21,7 +21,7 @@ else:
         __name__,
         {
             "errors": ("KeyTaken", "PoisonedJob"),
-            "fleet.budgets": ("BudgetStatus", "Per"),
+            "fleet.budgets": ("BudgetStatus", "BudgetPeriod"),
             "fleet.client": ("FleetClient", "StoreStatus"),
             "fleet.fleet": ("Fleet",),
             "fleet.governor": ("Governor",),
@@ -34,6 +34,7 @@ else:
     )
 
 __all__ = [
+    "BudgetPeriod",
     "BudgetStatus",
     "Drained",
     "Engine",
@@ -45,7 +46,6 @@ __all__ = [
     "JobSource",
     "JobState",
     "KeyTaken",
-    "Per",
     "PoisonedJob",
     "StoreStatus",
     "segment",

@@ -11,7 +11,7 @@ from steersman.errors import StoreError
 from steersman.fleet.jobs import answered
 from steersman.fleet.queue import JobQueue
 from steersman.inbox.rows import ReadyWork
-from steersman.ports import Conversation, KeepsWork
+from steersman.ports import Conversation, SupportsWork
 
 __all__ = ["AnswerSignals", "AnswerWatch"]
 
@@ -74,7 +74,7 @@ class AnswerWatch:
 
     def watch(self, inbox: object) -> None:
         """Watch an inbox in a store from now on; any other one is not watched."""
-        if not isinstance(inbox, KeepsWork) or id(inbox) in self._watched:
+        if not isinstance(inbox, SupportsWork) or id(inbox) in self._watched:
             return
         work: object = inbox.work
         if isinstance(work, ReadyWork):

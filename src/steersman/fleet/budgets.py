@@ -14,9 +14,9 @@ from steersman.errors import LimitReached, UsageError
 from steersman.options import checks
 from steersman.ports import Clock
 
-__all__ = ["BudgetStatus", "Budgets", "Per", "Room", "check_budget", "period_of"]
+__all__ = ["BudgetPeriod", "BudgetStatus", "Budgets", "Room", "check_budget", "period_of"]
 
-Per = Literal["day", "month", "ever"]
+BudgetPeriod = Literal["day", "month", "ever"]
 """How long a budget lasts. Days and months are those of UTC."""
 
 Room = Literal["reserved", "wait", "out"]
@@ -27,10 +27,10 @@ def check_budget(name: object, usd: object, per: object) -> None:
     """Check the arguments of `Fleet.budget`. Raises `UsageError`."""
     checks.non_empty("name", name)
     checks.positive("usd", usd)
-    checks.one_of(*get_args(Per))("per", per)
+    checks.one_of(*get_args(BudgetPeriod))("per", per)
 
 
-def period_of(per: Per, now: float) -> str:
+def period_of(per: BudgetPeriod, now: float) -> str:
     """Return the name of the period that a time is in, such as `2026-11-16`."""
     if per == "ever":
         return ""
@@ -44,13 +44,13 @@ class BudgetStatus:
     usd: float
     spent: float
     reserved: float
-    per: Per
+    per: BudgetPeriod
 
 
 @dataclass(slots=True)
 class _Budget:
     usd: float
-    per: Per
+    per: BudgetPeriod
     period: str = ""
     spent: float = 0.0
     reserved: dict[str, float] = field(default_factory=dict[str, float])
@@ -74,7 +74,7 @@ class Budgets:
         self._clock = clock
         self._all: dict[str, _Budget] = {}
 
-    def define(self, name: str, usd: float, per: Per) -> None:
+    def define(self, name: str, usd: float, per: BudgetPeriod) -> None:
         """Add a budget, or change one; what it has spent stays."""
         check_budget(name, usd, per)
         known = self._all.get(name)

@@ -14,7 +14,7 @@ from steersman.agent import Prompt
 from steersman.errors import UsageError
 from steersman.fleet._dbos.engine import DbosEngine
 from steersman.fleet._dbos.places import Place, place_at
-from steersman.fleet.budgets import Per, check_budget
+from steersman.fleet.budgets import BudgetPeriod, check_budget
 from steersman.fleet.job import Job
 from steersman.fleet.ports import HIGHEST, LOWEST, JobRow, JobSpec, JobState
 from steersman.fleet.specs import limits_fields
@@ -149,7 +149,7 @@ class FleetClient:
             await self._store.fleet.settle(id_, 0.0)
         return True
 
-    async def budget(self, name: str, *, usd: float, per: Per) -> None:
+    async def budget(self, name: str, *, usd: float, per: BudgetPeriod) -> None:
         """Set what the jobs with `budget=name` may cost in a day, a month or ever."""
         check_budget(name, usd, per)
         await self._store.fleet.define(name, usd, per)

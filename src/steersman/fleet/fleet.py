@@ -15,7 +15,7 @@ from steersman._prompt_content import prompt_content
 from steersman.agent import Agent, Prompt, When
 from steersman.errors import ChannelClosed, UsageError
 from steersman.fleet.answers import AnswerWatch
-from steersman.fleet.budgets import Budgets, Per
+from steersman.fleet.budgets import BudgetPeriod, Budgets
 from steersman.fleet.governor import Governor
 from steersman.fleet.job import Job
 from steersman.fleet.local_jobs import JobLives, LocalJob
@@ -233,7 +233,7 @@ class Fleet:
 
     # Money
 
-    async def budget(self, name: str, *, usd: float, per: Per) -> None:
+    async def budget(self, name: str, *, usd: float, per: BudgetPeriod) -> None:
         """Set what the jobs with `budget=name` may cost in a day, a month or ever.
 
         What was spent before stays. A budget lasts as long as the fleet.

@@ -30,7 +30,7 @@ from steersman.ports import DurableAsks
 if TYPE_CHECKING:
     from steersman.agent import Agent, Prompt, Session, Turn
     from steersman.journal.results import TurnResult
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
     from steersman.stores import PostgresStore, SqliteStore
 
 __all__ = ["StoreSegments", "segment"]
@@ -183,10 +183,10 @@ class StoreSegments:
                 await self.release(spec, (await turn).cost_usd)
             raise
 
-    def _words(self, agent: Agent, spec: JobSpec) -> OptionWords:
+    def _words(self, agent: Agent, spec: JobSpec) -> OptionKwargs:
         options = agent.options
         after = self._park_after if options.park.after is None else options.park.after
-        words: OptionWords = {
+        words: OptionKwargs = {
             "inbox": self._store.inbox(),
             "park": replace(options.park, after=after, lease=self._lease),
             "sinks": (*options.sinks, self._store.sink(spec.conversation)),

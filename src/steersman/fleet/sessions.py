@@ -27,7 +27,7 @@ from steersman.ports import Clock, DurableAsks
 
 if TYPE_CHECKING:
     from steersman.inbox import StoredInbox
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
 
 __all__ = ["FleetSessions", "Observer"]
 
@@ -155,7 +155,7 @@ class FleetSessions:
         session = await agent.open(spec.conversation, **words)
         return self._keep(spec.conversation, session, spec.agent, limits)
 
-    def _words(self, agent: Agent) -> OptionWords:
+    def _words(self, agent: Agent) -> OptionKwargs:
         """Return the options that the sessions of an agent get besides."""
         if self._inbox is None or agent.options.inbox is not None:
             return {}

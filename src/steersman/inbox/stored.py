@@ -76,7 +76,7 @@ class StoredInbox:
         """What fails now in the background, with its last error; it is tried again."""
         return self._keeper.faults
 
-    # For sessions: the ports `DurableAsks` and `AwaitsAnswers`
+    # For sessions: the ports `DurableAsks` and `SupportsAwaitAnswer`
 
     def own(self, session: str, is_owner: Callable[[], bool] | None, token: str = "") -> None:
         """Use answers for the asks of a session only while `is_owner` returns True.

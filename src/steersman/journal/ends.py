@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 Outcome = Literal["completed", "failed", "interrupted", "cancelled", "parked"]
-"""How a turn ended. A `parked` turn has not ended for good: `session.take_up()` continues it."""
+"""How a turn ended. A `parked` turn is not over: `session.resume_turns()` continues it."""
 
 Meaning = Literal["completed", "deferred", "hook", "interrupted", "failed"]
 
@@ -109,7 +109,7 @@ OWN: Mapping[str, End] = {
         "parked",
         "deferred",
         "the session was parked before the turn was done",
-        "answer the asks in `waits_for`, open the conversation again, and call take_up()",
+        "answer the asks in `waits_for`, open the conversation again, and call resume_turns()",
     ),
 }
 """Outcomes that a session gives to a turn itself."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from steersman.options.agents import AgentDefinition, AgentEffort
     from steersman.options.conflicts import ShadowedCallbackWarning
     from steersman.options.fields import Options, options_from
-    from steersman.options.keywords import OptionWords, ServerForm
+    from steersman.options.keywords import OptionKwargs, ServerForm
     from steersman.options.limits import (
         Budget,
         Caps,
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
         PromptFile,
         SandboxFilesystem,
         SandboxNetwork,
-        SandboxWords,
+        SandboxSettings,
         SseServer,
         StdioServer,
         TaskBudget,
-        ThinkingWords,
+        ThinkingConfig,
         ToolConfig,
         ToolsPreset,
     )
@@ -46,7 +46,7 @@ else:
             "agents": ("AgentDefinition", "AgentEffort"),
             "conflicts": ("ShadowedCallbackWarning",),
             "fields": ("Options", "options_from"),
-            "keywords": ("OptionWords", "ServerForm"),
+            "keywords": ("OptionKwargs", "ServerForm"),
             "limits": ("Budget", "Caps", "Limits", "Park", "Revival", "StartupLimits", "Watchdog"),
             "mappings": (
                 "AskUserQuestionWords",
@@ -57,11 +57,11 @@ else:
                 "PromptFile",
                 "SandboxFilesystem",
                 "SandboxNetwork",
-                "SandboxWords",
+                "SandboxSettings",
                 "SseServer",
                 "StdioServer",
                 "TaskBudget",
-                "ThinkingWords",
+                "ThinkingConfig",
                 "ToolConfig",
                 "ToolsPreset",
             ),
@@ -80,7 +80,7 @@ __all__ = [
     "Effort",
     "HttpServer",
     "Limits",
-    "OptionWords",
+    "OptionKwargs",
     "Options",
     "OutputFormat",
     "Park",
@@ -91,7 +91,7 @@ __all__ = [
     "Revival",
     "SandboxFilesystem",
     "SandboxNetwork",
-    "SandboxWords",
+    "SandboxSettings",
     "ServerForm",
     "SettingSource",
     "ShadowedCallbackWarning",
@@ -99,7 +99,7 @@ __all__ = [
     "StartupLimits",
     "StdioServer",
     "TaskBudget",
-    "ThinkingWords",
+    "ThinkingConfig",
     "ToolConfig",
     "ToolsPreset",
     "Watchdog",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from steersman.hooks.registry import Hooks
     from steersman.options.agents import AgentDefinition
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
     from steersman.options.plugins import PluginLike
     from steersman.options.servers import McpServer
     from steersman.permissions.policy import Policy
@@ -51,7 +51,7 @@ class Options:
     """The options of a session. Frozen: `replace` makes another one.
 
     Every value is checked when it is passed, before anything is started. The annotations below are
-    what is kept; what may be given is in `OptionWords`.
+    what is kept; what may be given is in `OptionKwargs`.
     """
 
     # The model
@@ -449,10 +449,10 @@ class Options:
 
     if TYPE_CHECKING:
 
-        def __init__(self, **words: Unpack[OptionWords]) -> None:
+        def __init__(self, **words: Unpack[OptionKwargs]) -> None:
             """Make the options; the dataclass writes this method."""
 
-    def replace(self, **words: Unpack[OptionWords]) -> Options:
+    def replace(self, **words: Unpack[OptionKwargs]) -> Options:
         """Return these options with some of them changed."""
         return options_from(self, words)
 
@@ -491,7 +491,7 @@ def options_from(base: Options | None, overrides: Mapping[str, object]) -> Optio
                 hint=checks.did_you_mean(name, tuple(_DEFAULTS)),
             )
     if base is None:
-        return Options(**cast("OptionWords", overrides))
+        return Options(**cast("OptionKwargs", overrides))
     # The values are checked when they are stored, not here.
     return dataclasses.replace(base, **cast("Any", overrides)) if overrides else base
 

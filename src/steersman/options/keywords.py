@@ -1,4 +1,4 @@
-"""`OptionWords`: every option by keyword, with what may be given for it.
+"""`OptionKwargs`: every option by keyword, with what may be given for it.
 
 The signatures of the library name it, so that editors and type checkers know the options. What is
 given is not always what is kept: `Options` keeps a list as a tuple. Nothing imports this module at
@@ -22,11 +22,11 @@ from steersman.options.mappings import (
     OutputFormat,
     PresetPrompt,
     PromptFile,
-    SandboxWords,
+    SandboxSettings,
     SseServer,
     StdioServer,
     TaskBudget,
-    ThinkingWords,
+    ThinkingConfig,
     ToolConfig,
     ToolsPreset,
 )
@@ -45,16 +45,16 @@ from steersman.ports import (
     ToolServer,
 )
 
-__all__ = ["OptionWords", "ServerForm"]
+__all__ = ["OptionKwargs", "ServerForm"]
 
 ServerForm: TypeAlias = ToolServer | McpServer | StdioServer | HttpServer | SseServer | JsonObject
 """One value of `mcp_servers`."""
 
 
-class OptionWords(TypedDict, total=False):
+class OptionKwargs(TypedDict, total=False):
     """Every option, by keyword; `Options` states what each one does.
 
-    For functions of your own: `def make(**options: Unpack[OptionWords]) -> Agent`.
+    For functions of your own: `def make(**options: Unpack[OptionKwargs]) -> Agent`.
     """
 
     # The model
@@ -65,7 +65,7 @@ class OptionWords(TypedDict, total=False):
     )
     append_system_prompt: str | None
     exclude_dynamic_sections: bool
-    thinking: ThinkingWords | JsonObject | None
+    thinking: ThinkingConfig | JsonObject | None
     max_thinking_tokens: int | None
     effort: Effort | None
     betas: Sequence[str]
@@ -104,7 +104,7 @@ class OptionWords(TypedDict, total=False):
     skills: Sequence[str] | Literal["all"] | None
     plugins: Sequence[PluginLike]
     plugin_delivery: Literal["argv", "initialize"]
-    sandbox: SandboxWords | JsonObject | None
+    sandbox: SandboxSettings | JsonObject | None
 
     # Where the CLI runs
     cwd: str | Path | None

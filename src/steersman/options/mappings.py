@@ -18,17 +18,17 @@ __all__ = [
     "PromptFile",
     "SandboxFilesystem",
     "SandboxNetwork",
-    "SandboxWords",
+    "SandboxSettings",
     "SseServer",
     "StdioServer",
     "TaskBudget",
-    "ThinkingWords",
+    "ThinkingConfig",
     "ToolConfig",
     "ToolsPreset",
 ]
 
 
-class ThinkingWords(TypedDict, total=False):
+class ThinkingConfig(TypedDict, total=False):
     """A value of `thinking`."""
 
     type: Required[Literal["adaptive", "enabled", "disabled"]]
@@ -117,7 +117,7 @@ class SandboxFilesystem(TypedDict, total=False):
     allowRead: Sequence[str]
 
 
-class SandboxWords(TypedDict, total=False):
+class SandboxSettings(TypedDict, total=False):
     """A value of `sandbox`, in the form of the CLI's settings files."""
 
     enabled: bool

@@ -30,13 +30,13 @@ else:
         "paths": "Place",
         "policy": (
             "MAIN Explanation Policy PolicyRule Predicate RecordedCall RuleWords Verdict"
-            " WouldBe allow ask deny"
+            " DryRun allow ask deny"
         ),
         "questions": "CanUseTool Elicitation PermissionContext Scope UserDialog",
         "rules": "Match Rule ToolCall parse_rule",
         "updates": (
             "AddDirectories AddRules Behavior Destination PermissionUpdate RemoveDirectories"
-            " RemoveRules ReplaceRules SetMode ToolRule where_it_counts"
+            " RemoveRules ReplaceRules SetMode ToolRule make_effective"
         ),
         "user_questions": "ASK_USER_QUESTION Choice Question QuestionAnswer QuestionAsk",
     }

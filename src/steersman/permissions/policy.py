@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAIN",
+    "DryRun",
     "Explanation",
     "Policy",
     "PolicyRule",
@@ -37,7 +38,6 @@ __all__ = [
     "RecordedCall",
     "RuleWords",
     "Verdict",
-    "WouldBe",
     "allow",
     "ask",
     "deny",
@@ -139,7 +139,7 @@ class RecordedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class WouldBe:
+class DryRun:
     """The decision that a policy would have made about a recorded call."""
 
     recorded: RecordedCall
@@ -320,7 +320,7 @@ class Policy:
         rules = map(parse_rule, self.repeatable)
         return any(rule.match(call, "allow") is Match.YES for rule in rules)
 
-    def dry_run(self, calls: Iterable[RecordedCall]) -> list[WouldBe]:
+    def dry_run(self, calls: Iterable[RecordedCall]) -> list[DryRun]:
         """Return what this policy would have decided about recorded calls, and what would change.
 
         `steersman.journal.decisions.recorded_calls(entries)` reads the calls of a journal.
@@ -420,7 +420,7 @@ def _discard(awaitable: object) -> None:
         awaitable.close()
 
 
-def compare(recorded: RecordedCall, found: Explanation) -> WouldBe:
+def compare(recorded: RecordedCall, found: Explanation) -> DryRun:
     """Compare what happened to a recorded call with what a policy decides about it."""
     was_asked = recorded.source in ("callback", "person")
     changes = {
@@ -429,7 +429,7 @@ def compare(recorded: RecordedCall, found: Explanation) -> WouldBe:
         "ask": not was_asked,
         "cli": False,
     }[found.verdict]
-    return WouldBe(recorded, found.verdict, found.rule, changes)
+    return DryRun(recorded, found.verdict, found.rule, changes)
 
 
 def _is_read_otherwise(rule: Rule) -> bool:

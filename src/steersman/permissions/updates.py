@@ -24,7 +24,7 @@ __all__ = [
     "ReplaceRules",
     "SetMode",
     "ToolRule",
-    "where_it_counts",
+    "make_effective",
 ]
 
 Behavior = Literal["allow", "deny", "ask"]
@@ -151,7 +151,7 @@ def read_updates(found: Iterable[object]) -> list[PermissionUpdate]:
     return [each for each in read if isinstance(each, PermissionUpdate)]
 
 
-def where_it_counts(
+def make_effective(
     update: PermissionUpdate | JsonObject, setting_sources: Iterable[str]
 ) -> PermissionUpdate | JsonObject:
     """Return the update with a destination that has an effect in this session.

@@ -7,7 +7,7 @@ from typing import cast
 
 from steersman._json import JsonDict
 from steersman.errors import SessionNotFound, UsageError
-from steersman.ports import SessionStore, StreamsSessions
+from steersman.ports import SessionStore, SupportsStream
 from steersman.stores.optional_methods import chunks, subkeys
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry
 
@@ -54,7 +54,7 @@ class StoreCalls:
 
     async def count(self, session_id: str, part: str = "") -> int | None:
         """Return how many entries there are; None if the store cannot count them."""
-        if isinstance(self.store, StreamsSessions):
+        if isinstance(self.store, SupportsStream):
             try:
                 return await self.store.positions(self.key(session_id, part))
             except NotImplementedError:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from steersman._json import JsonDict
 from steersman.errors import SessionNotFound, UsageError
-from steersman.ports import SessionStore, StreamsSessions
+from steersman.ports import SessionStore, SupportsStream
 from steersman.sessions.changes import now
 from steersman.sessions.pages import Pages, Stream
 from steersman.sessions.store_calls import StoreCalls
@@ -206,7 +206,7 @@ class StoreFollower:
 
     async def next(self) -> list[TranscriptEntry] | None:
         """Return the entries that were added; None if the session was deleted."""
-        if isinstance(self._calls.store, StreamsSessions):
+        if isinstance(self._calls.store, SupportsStream):
             count = await self._calls.count(self._session_id)
             if count is not None and count == self._seen:
                 return []

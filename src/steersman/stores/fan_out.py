@@ -14,7 +14,7 @@ from steersman import _json
 from steersman.errors import UsageError
 from steersman.journal import Entry
 from steersman.journal.redaction import MARK
-from steersman.ports import ContinuesNumbers, OpensFirst, ReadsEntries, Sink
+from steersman.ports import Sink, SupportsLastSeq, SupportsOpen, SupportsRead
 
 __all__ = ["FanOutSink"]
 
@@ -41,14 +41,14 @@ class FanOutSink:
         self._redact = redact
         self._report = report
         given: list[object] = [file, *self._sinks]
-        self._stored = next((each for each in given if isinstance(each, ReadsEntries)), None)
+        self._stored = next((each for each in given if isinstance(each, SupportsRead)), None)
         self._waiting: list[Entry] = []
         self._is_writing = False
 
     async def open(self) -> None:
         """Open every sink that has to be opened, one after the other."""
         for sink in self._sinks:
-            if isinstance(sink, OpensFirst):
+            if isinstance(sink, SupportsOpen):
                 await sink.open()
 
     @property
@@ -112,7 +112,7 @@ _NOTHING = _Nothing()
 
 
 def _last_number(sink: object) -> int:
-    number: Any = sink.last_seq if isinstance(sink, ContinuesNumbers) else 0
+    number: Any = sink.last_seq if isinstance(sink, SupportsLastSeq) else 0
     if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
         return number
     name = type(sink).__name__

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from typing import cast
 
-from steersman.ports import SessionStore, StreamsSessions
+from steersman.ports import SessionStore, SupportsStream
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry
 
 __all__ = ["chunks", "subkeys"]
@@ -16,7 +16,7 @@ async def chunks(store: SessionStore, key: SessionKey) -> AsyncIterator[list[Ses
     """Yield what a store has under `key`, in chunks if it can. Nothing if it has nothing."""
     if callable(getattr(store, "stream", None)):
         with suppress(NotImplementedError):
-            stream = cast("StreamsSessions", store).stream(key)
+            stream = cast("SupportsStream", store).stream(key)
             try:
                 async for chunk in stream:
                     yield chunk

@@ -10,7 +10,7 @@ import steersman.sync.at_exit  # noqa: F401  # pyright: ignore[reportUnusedImpor
 from steersman._portal.portal import Portal, shared_portal
 from steersman._prompt_content import prompt_content
 from steersman.agent import Agent as AsyncAgent
-from steersman.agent import Opening, Prompt, Typed
+from steersman.agent import Opening, Prompt, TypedResult
 from steersman.agent import Session as AsyncSession
 from steersman.hooks import Hooks
 from steersman.journal import TurnResult
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeForm
 
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
     from steersman.ports import Clock, Transport
 
 __all__ = ["Agent", "query", "run", "run_result"]
@@ -42,7 +42,7 @@ class Agent:
         *,
         transport: Transport | None = None,
         clock: Clock = time.time,
-        **fields: Unpack[OptionWords],
+        **fields: Unpack[OptionKwargs],
     ) -> None:
         self._agent = AsyncAgent(options, transport=transport, clock=clock, **fields)
         self.options = self._agent.options
@@ -53,18 +53,18 @@ class Agent:
         self._given = (transport, clock)
 
     def session(
-        self, *, transport: Transport | None = None, **overrides: Unpack[OptionWords]
+        self, *, transport: Transport | None = None, **overrides: Unpack[OptionKwargs]
     ) -> Session:
         """Return a session, which `with` starts. Keywords override options of the agent."""
         return Session(self._session(transport, overrides), closes=True)
 
-    def _session(self, transport: Transport | None, overrides: OptionWords) -> AsyncSession:
+    def _session(self, transport: Transport | None, overrides: OptionKwargs) -> AsyncSession:
         agent, words = self._chosen(transport, overrides)
         return self._portal.do(lambda: agent.session(transport=transport, **words))
 
     def _chosen(
-        self, transport: Transport | None, overrides: OptionWords
-    ) -> tuple[AsyncAgent, OptionWords]:
+        self, transport: Transport | None, overrides: OptionKwargs
+    ) -> tuple[AsyncAgent, OptionKwargs]:
         """Return what makes the next session, and with which options."""
         is_plain = transport is None and not overrides
         # A CLI that was started before a hook was registered does not call it.
@@ -77,7 +77,7 @@ class Agent:
         prompt: Prompt | None = None,
         *,
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> Session:
         """Return a session that is started, after sending `prompt`. Close it with `close()`."""
         if prompt is not None:
@@ -107,7 +107,7 @@ class Agent:
         *,
         missing: Literal["fresh", "fail"] = "fresh",
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> Session:
         """Open the conversation of `key`: `with agent.open(key) as session`.
 
@@ -129,7 +129,7 @@ class Agent:
         prompt: Prompt | Iterator[Prompt],
         *,
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> Query:
         """Send one prompt, or a stream of prompts, and return the messages for `for`.
 
@@ -148,7 +148,7 @@ class Agent:
         *,
         output: None = None,
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> TurnResult: ...
 
     @overload
@@ -158,7 +158,7 @@ class Agent:
         *,
         output: type[T],
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> T: ...
 
     @overload
@@ -168,7 +168,7 @@ class Agent:
         *,
         output: TypeForm[T],
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> T: ...
 
     def run(
@@ -177,7 +177,7 @@ class Agent:
         *,
         output: TypeForm[T] | None = None,
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
+        **overrides: Unpack[OptionKwargs],
     ) -> T | TurnResult:
         """Send one prompt and return its result; with `output=T` return the answer as a `T`.
 
@@ -199,8 +199,8 @@ class Agent:
         *,
         output: type[T],
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
-    ) -> Typed[T]: ...
+        **overrides: Unpack[OptionKwargs],
+    ) -> TypedResult[T]: ...
 
     @overload
     def run_result(
@@ -209,8 +209,8 @@ class Agent:
         *,
         output: TypeForm[T],
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
-    ) -> Typed[T]: ...
+        **overrides: Unpack[OptionKwargs],
+    ) -> TypedResult[T]: ...
 
     def run_result(
         self,
@@ -218,8 +218,8 @@ class Agent:
         *,
         output: TypeForm[T],
         transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
-    ) -> Typed[T]:
+        **overrides: Unpack[OptionKwargs],
+    ) -> TypedResult[T]:
         """Send one prompt; return the answer as a `T`, and the `TurnResult` with its cost.
 
         Raises as `run`.
@@ -244,7 +244,7 @@ def query(
     *,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
+    **fields: Unpack[OptionKwargs],
 ) -> Query:
     """Send one prompt and return its messages for `for`. See `Agent.query`."""
     return Agent(options, transport=transport, **fields).query(prompt)
@@ -257,7 +257,7 @@ def run(
     output: None = None,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
+    **fields: Unpack[OptionKwargs],
 ) -> TurnResult: ...
 
 
@@ -268,7 +268,7 @@ def run(
     output: type[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
+    **fields: Unpack[OptionKwargs],
 ) -> T: ...
 
 
@@ -279,7 +279,7 @@ def run(
     output: TypeForm[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
+    **fields: Unpack[OptionKwargs],
 ) -> T: ...
 
 
@@ -289,7 +289,7 @@ def run(
     output: TypeForm[T] | None = None,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
+    **fields: Unpack[OptionKwargs],
 ) -> T | TurnResult:
     """Send one prompt and return a `TurnResult`, or a `T` with `output=T`. See `Agent.run`."""
     if output is not None:
@@ -306,8 +306,8 @@ def run_result(
     output: type[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
-) -> Typed[T]: ...
+    **fields: Unpack[OptionKwargs],
+) -> TypedResult[T]: ...
 
 
 @overload
@@ -317,8 +317,8 @@ def run_result(
     output: TypeForm[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
-) -> Typed[T]: ...
+    **fields: Unpack[OptionKwargs],
+) -> TypedResult[T]: ...
 
 
 def run_result(
@@ -327,7 +327,7 @@ def run_result(
     output: TypeForm[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
-) -> Typed[T]:
+    **fields: Unpack[OptionKwargs],
+) -> TypedResult[T]:
     """Send one prompt; return the answer as a `T`, and its `TurnResult`. See `Agent.run_result`."""
     return Agent(options, transport=transport, **fields).run_result(prompt, output=output)

@@ -18,7 +18,7 @@ from steersman.sync.inbox import Inbox
 from steersman.tools._run.threads import is_async, run_in_thread
 
 if TYPE_CHECKING:
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
 
 __all__ = ["in_thread", "with_threads"]
 
@@ -26,7 +26,7 @@ CALLBACKS = ("can_use_tool", "on_elicitation", "on_question", "on_user_dialog")
 """Options that are functions whose answer the CLI waits for."""
 
 
-def with_threads(options: Options, given: OptionWords) -> OptionWords:
+def with_threads(options: Options, given: OptionKwargs) -> OptionKwargs:
     """Return `given`, with the callbacks of both so that plain functions run in threads.
 
     Called for each session, because hooks may be registered after the agent was made.
@@ -41,7 +41,7 @@ def with_threads(options: Options, given: OptionWords) -> OptionWords:
     inbox = words.get("inbox", options.inbox)
     if isinstance(inbox, Inbox):
         words["inbox"] = inbox.inbox
-    return cast("OptionWords", words)
+    return cast("OptionKwargs", words)
 
 
 def in_thread(function: Callable[..., Any]) -> Callable[..., Any]:

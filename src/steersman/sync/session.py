@@ -39,7 +39,7 @@ from steersman.sync.turn import Turn, stop
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
 
 __all__ = ["Session"]
 
@@ -131,7 +131,7 @@ class Session:
     def park(self, timeout: float = 10.0) -> tuple[str, ...]:
         """End the CLI without interrupting it; returns the ids of the asks that wait.
 
-        Turns that have not settled settle as `parked`; `take_up()` of the next session of the
+        Turns that have not settled settle as `parked`; `resume_turns()` of the next session of the
         conversation continues them. Needs an inbox in a store. After `timeout` seconds the CLI is
         killed, also if what it waits for is not in its file. Cancelling the wait does not stop it.
         """
@@ -280,14 +280,14 @@ class Session:
         remove = self._portal.do(add, event, in_thread(listener))
         return lambda: self._portal.do(remove)
 
-    def idle(self, timeout: float) -> bool:
+    def wait_idle(self, timeout: float) -> bool:
         """Wait until nothing runs or is queued, background work included; returns whether it is so.
 
         A session that has ended is idle.
         """
-        return self._until(lambda: self._portal.call(self._session.idle, timeout))
+        return self._until(lambda: self._portal.call(self._session.wait_idle, timeout))
 
-    def wait(self, timeout: float | None = None) -> SessionSnapshot:
+    def finish(self, timeout: float | None = None) -> SessionSnapshot:
         """Accept no more prompts, let everything finish, and close; returns the last snapshot.
 
         Background work has `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` between turns: 10 minutes if the
@@ -295,7 +295,7 @@ class Session:
         Raises `RequestTimeout` (also a `TimeoutError`) if it takes longer. The session then stays
         open, and accepts prompts again.
         """
-        return self._until(lambda: self._portal.call(self._session.wait, timeout))
+        return self._until(lambda: self._portal.call(self._session.finish, timeout))
 
     # Readers of the journal
 
@@ -363,13 +363,13 @@ class Session:
             )
         )
 
-    def take_up(self) -> list[Turn]:
+    def resume_turns(self) -> list[Turn]:
         """Continue the turns of the conversation that no session has settled, and return them.
 
         Needs an inbox in a store. Each prompt is sent again, in order; the model learns what was
         decided meanwhile. Raises `StoreError` if the store cannot be reached.
         """
-        return [*map(self._turn, self._portal.call(self._session.take_up))]
+        return [*map(self._turn, self._portal.call(self._session.resume_turns))]
 
     def run(self, prompt: Prompt, *, when: When = "later", key: str | None = None) -> TurnResult:
         """Send `prompt`, wait for its turn, and return the result. Raises `TurnFailed`."""
@@ -435,7 +435,7 @@ class Session:
         """
         self._portal.call(self._session.rewind, checkpoint)
 
-    def fork(self, **overrides: Unpack[OptionWords]) -> Session:
+    def fork(self, **overrides: Unpack[OptionKwargs]) -> Session:
         """Return another session, not started, that continues from here independently."""
         words = with_threads(self.options, overrides)
         return Session(self._portal.do(lambda: self._session.fork(**words)), closes=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from steersman.options.fields import Options
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
     from steersman.testing.model import ScriptedModel
     from steersman.testing.script import Answer, Scene, Script
     from steersman.testing.scripted.stage import Faults
@@ -49,7 +49,7 @@ class MakeAgent(Protocol):
         complete: bool = True,
         faults: Faults | None = None,
         options: Options | None = None,
-        **words: Unpack[OptionWords],
+        **words: Unpack[OptionKwargs],
     ) -> StagedAgent:
         """Return the agent. With `complete`, all steps must be used when the test ends.
 
@@ -87,7 +87,7 @@ def scripted_agent() -> Iterator[MakeAgent]:
             complete: bool = True,
             faults: Faults | None = None,
             options: Options | None = None,
-            **words: Unpack[OptionWords],
+            **words: Unpack[OptionKwargs],
         ) -> StagedAgent:
             fakes = words.get("tools")
             if is_mapping(fakes):
@@ -134,7 +134,7 @@ def live_cli(request: pytest.FixtureRequest) -> Iterator[MakeAgent]:
             complete: bool = True,
             faults: Faults | None = None,
             options: Options | None = None,
-            **words: Unpack[OptionWords],
+            **words: Unpack[OptionKwargs],
         ) -> StagedAgent:
             if faults is not None:
                 raise UsageError(

@@ -26,7 +26,7 @@ from steersman.testing.scripted.cli import ScriptedCLI
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from steersman.options.keywords import OptionWords
+    from steersman.options.keywords import OptionKwargs
 
 __all__ = ["ExecutableStage", "MemoryStage", "Stage", "StagedAgent", "StockStage"]
 
@@ -47,7 +47,7 @@ class Stage(Protocol):
         """The requests of the conversation and its subagents so far."""
         ...
 
-    def agent(self, options: Options | None = None, **words: Unpack[OptionWords]) -> StagedAgent:
+    def agent(self, options: Options | None = None, **words: Unpack[OptionKwargs]) -> StagedAgent:
         """Return an agent whose CLI plays the script; the keywords are the fields of `Options`."""
         ...
 
@@ -90,8 +90,8 @@ class MemoryStage:
     def asked(self) -> list[ModelRequest]:
         return self.cli.asked
 
-    def agent(self, options: Options | None = None, **words: Unpack[OptionWords]) -> StagedAgent:
-        usual: OptionWords = {"cwd": self.project, "inherit_env": False}
+    def agent(self, options: Options | None = None, **words: Unpack[OptionKwargs]) -> StagedAgent:
+        usual: OptionKwargs = {"cwd": self.project, "inherit_env": False}
         return StagedAgent(self, options_from(options, {**usual, **words}), transport=self.cli)
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
@@ -115,8 +115,8 @@ class ExecutableStage:
     def asked(self) -> list[ModelRequest]:
         return self.program.asked
 
-    def agent(self, options: Options | None = None, **words: Unpack[OptionWords]) -> StagedAgent:
-        usual: OptionWords = {"cwd": self.project, "inherit_env": False}
+    def agent(self, options: Options | None = None, **words: Unpack[OptionKwargs]) -> StagedAgent:
+        usual: OptionKwargs = {"cwd": self.project, "inherit_env": False}
         usual["cli_path"] = self.program
         return StagedAgent(self, options_from(options, {**usual, **words}))
 
@@ -165,8 +165,8 @@ class StockStage:
     def asked(self) -> list[ModelRequest]:
         return self.model.asked
 
-    def agent(self, options: Options | None = None, **words: Unpack[OptionWords]) -> StagedAgent:
-        safe: OptionWords = {"inherit_env": False, "cwd": self.project, "cli_path": self._cli}
+    def agent(self, options: Options | None = None, **words: Unpack[OptionKwargs]) -> StagedAgent:
+        safe: OptionKwargs = {"inherit_env": False, "cwd": self.project, "cli_path": self._cli}
         # The caller's variables are added to those that the sandbox needs.
         given = words.get("env", {} if options is None else options.env)
         env = self.box.env(self.model.url, given)

@@ -24,11 +24,11 @@ from steersman.errors import CliNotFound, Evidence, LaunchError, UsageError, Wor
 from steersman.journal.redaction import MARK, Redactor, secrets_in
 from steersman.ports import (
     Channel,
-    EndsAlone,
     FileArgument,
     Launch,
     Receiver,
-    ReportsSuspension,
+    SupportsEndAfter,
+    SupportsSuspended,
     Transport,
 )
 from steersman.transports.subprocess import SubprocessTransport
@@ -278,14 +278,14 @@ class _RemoteChannel:
         self.inner.suspend()
 
     async def suspended(self) -> None:
-        if isinstance(self.inner, ReportsSuspension):
+        if isinstance(self.inner, SupportsSuspended):
             await self.inner.suspended()
 
     def resume(self) -> None:
         self.inner.resume()
 
     def end_after(self, seconds: float) -> None:
-        if isinstance(self.inner, EndsAlone):
+        if isinstance(self.inner, SupportsEndAfter):
             self.inner.end_after(seconds)
 
     def close(self, grace: float) -> None:

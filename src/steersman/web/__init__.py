@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from steersman.web.bridge import Bridge
     from steersman.web.client import Begun, Client, Follow, Outcome, Page, Summary, WebError
     from steersman.web.limits import WebLimits
-    from steersman.web.viewers import Act, Authenticate, May, Viewer
+    from steersman.web.viewers import Action, Authenticate, Permission, Viewer
 else:
     __getattr__, __dir__ = by_name(
         __name__,
@@ -21,20 +21,20 @@ else:
             "bridge": ("Bridge",),
             "client": ("Begun", "Client", "Follow", "Outcome", "Page", "Summary", "WebError"),
             "limits": ("WebLimits",),
-            "viewers": ("Act", "Authenticate", "May", "Viewer"),
+            "viewers": ("Action", "Authenticate", "Permission", "Viewer"),
         },
     )
 
 __all__ = [
-    "Act",
+    "Action",
     "Authenticate",
     "Begun",
     "Bridge",
     "Client",
     "Follow",
-    "May",
     "Outcome",
     "Page",
+    "Permission",
     "Summary",
     "Viewer",
     "WebError",

@@ -24,8 +24,8 @@ from steersman.agent import Agent, Prompt, Session, Turn, When
 from steersman.errors import ChannelClosed
 from steersman.journal import Entry, Kind
 from steersman.messages.system import Init, Status
-from steersman.options.keywords import OptionWords
-from steersman.ports import Asks, KeepsWork, StoredTurn
+from steersman.options.keywords import OptionKwargs
+from steersman.ports import Asks, StoredTurn, SupportsWork
 from steersman.web.failures import Refusal
 from steersman.web.feed import Feed
 from steersman.web.pages import last_of
@@ -161,9 +161,13 @@ class Conversation:
         self._earlier = (self.notes.cost_usd, self.notes.turns)
         self._sent.clear()
         sinks = (*(self.agent.options.sinks or ()), self.feed)
-        words: OptionWords = {"journal": self.feed.path, "sinks": sinks, "inbox": self._inbox}
+        words: OptionKwargs = {"journal": self.feed.path, "sinks": sinks, "inbox": self._inbox}
         park = self.agent.options.park
-        if isinstance(self._inbox, KeepsWork) and park.after is None and math.isfinite(self._idle):
+        if (
+            isinstance(self._inbox, SupportsWork)
+            and park.after is None
+            and math.isfinite(self._idle)
+        ):
             # The next session continues the turn, so no CLI need wait for an answer.
             words["park"] = replace(park, after=self._idle)
         # Before it opens: its first entry may be one that cannot be stored.
@@ -209,7 +213,7 @@ class Conversation:
         for _ in range(2):
             session = await self.open()
             try:
-                turns = await session.take_up()
+                turns = await session.resume_turns()
             except ChannelClosed:
                 await self.close(only=session)
                 continue

@@ -47,7 +47,7 @@ class Batch:
 class Feed:
     """The frames of one session, open or not.
 
-    A `ContinuesNumbers`: entries that could not be stored were shown, so the next session counts on
+    A `SupportsLastSeq`: entries that could not be stored were shown, so the next session counts on
     from the newest that was shown, and not from the end of the file.
     """
 

@@ -1,7 +1,7 @@
 """Reads records of a journal file by number, forwards and backwards, without reading all of it.
 
 Records stay the bytes that they are. The file may be written meanwhile; a last line without its
-newline is left until it is whole. Numbers only grow in a file: see `ports.ContinuesNumbers`.
+newline is left until it is whole. Numbers only grow in a file: see `ports.SupportsLastSeq`.
 """
 
 from __future__ import annotations

@@ -17,13 +17,13 @@ from steersman.web.failures import Refusal, bad_request, refusal_of
 from steersman.web.fields import MOST_KEY, Fields, prompt_of
 from steersman.web.limits import WebLimits, Writes
 from steersman.web.steering import SESSION_VERBS, Steered
-from steersman.web.viewers import Act, Viewer
+from steersman.web.viewers import Action, Viewer
 
 __all__ = ["MOST_ANSWERS", "RIGHTS", "Verbs"]
 
 MOST_ANSWERS = 100
 
-RIGHTS: Mapping[str, tuple[Act, ...]] = {
+RIGHTS: Mapping[str, tuple[Action, ...]] = {
     "begin": ("steer",),
     "send": ("steer",),
     "withdraw": ("steer",),

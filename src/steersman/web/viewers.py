@@ -18,10 +18,18 @@ from starlette.requests import HTTPConnection
 
 from steersman.web.failures import LOG, Refusal
 
-__all__ = ["PROTOCOL", "Act", "Authenticate", "LinkLogin", "May", "Viewer", "may_everything"]
+__all__ = [
+    "PROTOCOL",
+    "Action",
+    "Authenticate",
+    "LinkLogin",
+    "Permission",
+    "Viewer",
+    "may_everything",
+]
 
-Act: TypeAlias = Literal["see", "steer", "answer"]
-May: TypeAlias = Callable[[Act, str], bool]
+Action: TypeAlias = Literal["see", "steer", "answer"]
+Permission: TypeAlias = Callable[[Action, str], bool]
 
 TOKEN_BYTES = 32
 MONTH = 30 * 24 * 3600
@@ -35,7 +43,7 @@ _TOKEN = f"{PROTOCOL}-token."
 """Before a token among the subprotocols: a page cannot give other headers to a WebSocket."""
 
 
-def may_everything(_act: Act, _session: str) -> bool:
+def may_everything(_act: Action, _session: str) -> bool:
     """Allow every act on every session."""
     return True
 
@@ -46,12 +54,12 @@ class Viewer:
 
     name: str
     """Becomes `by` of answers and of the sessions that the viewer begins."""
-    may: May = may_everything
+    may: Permission = may_everything
     """Whether the viewer may do this to the session; to begin one is `may("steer", "")`."""
     agents: Collection[str] | None = None
     """The names of the agents with which the viewer may begin sessions; None for all."""
 
-    def is_allowed(self, act: Act, session: str) -> bool:
+    def is_allowed(self, act: Action, session: str) -> bool:
         """Whether `may` allows this; if it raises, nothing is allowed."""
         try:
             return bool(self.may(act, session))

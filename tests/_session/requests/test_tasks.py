@@ -174,7 +174,7 @@ async def test_a_callback_may_cancel_the_session_in_its_first_step() -> None:
     async with opened(peer.transport, can_use_tool=approver) as session:
         peer.say(permission("q1"))
         await was_asked.wait()
-        last = await session.wait(LIMIT)
+        last = await session.finish(LIMIT)
 
     assert (last.state, last.open_asks) == ("cancelled", ())
     assert not any(b'"allow"' in each.line for each in await entries_of(session))

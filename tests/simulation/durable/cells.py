@@ -75,7 +75,7 @@ class Stage:
     async def taken_up(self) -> None:
         if self.session.state == "completed":
             await self.next_host()
-            (self.turn,) = await self.host.start(self.session.take_up())
+            (self.turn,) = await self.host.start(self.session.resume_turns())
 
 
 async def thinks(stage: Stage) -> None:
@@ -211,7 +211,7 @@ STATES: dict[str, Act] = {
 EVENTS: dict[str, Act] = {
     "`park()`": park,
     "`aclose()`, SIGTERM": aclose,
-    "`take_up()`, `park()`": take_up_and_park,
+    "`resume_turns()`, `park()`": take_up_and_park,
     "`kill -9`": kill,
     "`interrupt()`": interrupt,
     "`cancel()`": cancel,

@@ -198,7 +198,7 @@ class _Player:
                 turns = [await session.send(f"pay {KEY}", key=KEY)]
                 world.note(host.name, "has sent")
             else:
-                turns = await session.take_up()
+                turns = await session.resume_turns()
                 world.note(host.name, "takes up", str(len(turns)))
             if life.deed:
                 doing = asyncio.ensure_future(self._do(host, life, session, turns))
@@ -261,7 +261,7 @@ class _Player:
                     found = await anext(ready)
                 agent = self._agent(worker, None)
                 async with asyncio.timeout(120), agent.open(found.key) as session:
-                    turns = await session.take_up()
+                    turns = await session.resume_turns()
                     self._world.note("worker", "takes up", str(len(turns)))
                     for turn in turns:
                         await self._settled(worker, turn)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from steersman._session.requests.ask_details import ask_details, without_secrets
 from steersman.journal import Kind
 from steersman.permissions import Ask, CanUseTool
-from steersman.ports import AwaitsAnswers, Clock
+from steersman.ports import Clock, SupportsAwaitAnswer
 
 __all__ = ["HeldInInbox"]
 
@@ -18,7 +18,7 @@ __all__ = ["HeldInInbox"]
 class HeldInInbox:
     """The port `HeldAsks` over a durable inbox."""
 
-    inbox: AwaitsAnswers
+    inbox: SupportsAwaitAnswer
     note: Callable[..., None]
     session_id: Callable[[], str]
     turn: Callable[[], str | None]

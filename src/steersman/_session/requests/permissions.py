@@ -37,7 +37,7 @@ from steersman.permissions import (
     PermissionContext,
     QuestionAsk,
     UserDialog,
-    where_it_counts,
+    make_effective,
 )
 from steersman.permissions.questions import Scope, remembering_updates
 from steersman.permissions.user_questions import question_ask
@@ -207,7 +207,7 @@ class PermissionResponder:
         if not updates:
             kept = Allow(given)
             return kept if changed is None else self._sendable(kept)
-        kept = Allow(given, [where_it_counts(each, self._setting_sources) for each in updates])
+        kept = Allow(given, [make_effective(each, self._setting_sources) for each in updates])
         sendable = self._sendable(kept)
         if sendable is kept:
             self.on_remembered(kept)

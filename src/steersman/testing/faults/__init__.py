@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
-from steersman.ports import Channel, Launch, Receiver, ReportsSuspension, Transport
+from steersman.ports import Channel, Launch, Receiver, SupportsSuspended, Transport
 from steersman.testing.faults.clock import (
     JumpingClock,
     NothingScheduled,
@@ -141,7 +141,7 @@ class FaultyChannel:
 
     async def suspended(self) -> None:
         """Return once the process tree is stopped."""
-        if isinstance(self._inner, ReportsSuspension):
+        if isinstance(self._inner, SupportsSuspended):
             await self._inner.suspended()
 
     def resume(self) -> None:
