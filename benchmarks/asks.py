@@ -19,8 +19,6 @@ from typing import Any
 from steersman.permissions import Allow, Ask, CanUseTool
 from steersman.stores import PostgresStore, SqliteStore
 
-__all__ = ["main"]
-
 ROUNDS = 300
 OPEN = 1000
 WATCHED = 10.0

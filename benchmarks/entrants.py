@@ -17,8 +17,6 @@ from typing import Any
 from benchmarks.rows import BARE, COMPAT, OFFICIAL, OURS, TYPESCRIPT
 from benchmarks.stand_in.build import MADE
 
-__all__ = ["Entrant", "entrants", "pythons", "run_order", "run_statement"]
-
 ROOT = Path(__file__).parents[1]
 PACKAGE = "@anthropic-ai/claude-agent-sdk"
 PACKAGE_VERSION = "0.3.325"

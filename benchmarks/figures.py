@@ -10,8 +10,6 @@ from typing import Any
 
 from benchmarks.rows import OFFICIAL, OURS, ROWS, TYPESCRIPT, Row
 
-__all__ = ["Measured", "Ratio", "Run", "figure_of", "ratio", "verdict"]
-
 LEAST_MARGIN = 0.08
 """Two runs on one machine differ by this much even if the rounds of each agree."""
 STUDENT_T = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)

@@ -21,8 +21,6 @@ from steersman.testing.sandbox import CliSandbox
 from steersman.transports.kernel import below
 from steersman.transports.locate import locate
 
-__all__ = ["main"]
-
 WARM = 20
 """Turns on one warm session, beside as many on a plain one."""
 

@@ -18,8 +18,6 @@ from itertools import count
 from steersman.fleet.orders import Action, Begin, Close, Order
 from steersman.fleet.scheduler import Scheduler
 
-__all__ = ["Storm", "fairness", "main", "recovery", "storm"]
-
 WORKERS, SLOTS = 1000, 4
 TURN, START, CLOSING = 20.0, 1.0, 0.2
 BEGINS, ENDS = 100.0, 160.0

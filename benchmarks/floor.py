@@ -24,8 +24,6 @@ from benchmarks.stand_in.build import stand_in
 from steersman.testing.executable import executable
 from steersman.testing.script import say
 
-__all__ = ["GOALS", "START", "TOLERANCE", "WORK", "compare", "main"]
-
 WORK: Mapping[str, dict[str, Any]] = {
     "partial": {"kind": "partial", "few": 500, "many": 3_000},
     "1kb": {"kind": "assistant", "size": 1024, "few": 200, "many": 1_200},

@@ -24,17 +24,6 @@ from pathlib import Path
 
 from benchmarks.workloads import WORK
 
-__all__ = [
-    "KEPT",
-    "TOLERANCE",
-    "check",
-    "count_command",
-    "find_valgrind",
-    "main",
-    "place",
-    "run_python",
-]
-
 KEPT = Path(__file__).with_name("instructions.json")
 ROOT = Path(__file__).parents[1]
 FEW, MANY = 200, 1_200

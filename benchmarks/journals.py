@@ -15,8 +15,6 @@ from steersman._session.shared_memory import SharedMemory
 from steersman.journal import Kind
 from steersman.journal.journal import DEFAULT_MEMORY
 
-__all__ = ["main", "peak"]
-
 LIMIT = 256 * 1024 * 1024
 LINES = 4_000
 NUMBERS = (100, 250, 500)

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from benchmarks.entrants import Entrant
 
-__all__ = ["describe", "load"]
-
 
 def describe(entrants: Mapping[str, Entrant], stand_in: str) -> dict[str, str]:
     """Return hardware, system and versions."""

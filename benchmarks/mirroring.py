@@ -26,8 +26,6 @@ from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox, find_stock_cli
 from steersman.testing.script import Script, call, say
 
-__all__ = ["main"]
-
 MOST = 0.05
 """The target of the design: how much more CPU a turn may need with a store."""
 FLAG = "flag only"

@@ -12,8 +12,6 @@ from benchmarks.rows import ROWS
 from benchmarks.table import table
 from benchmarks.targets import targets
 
-__all__ = ["publish", "together", "with_numbers"]
-
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "performance.md"
 PICTURES = DOCS / "performance"

@@ -10,8 +10,6 @@ from pathlib import Path
 from benchmarks.figures import Measured
 from benchmarks.rows import EVERYONE
 
-__all__ = ["draw", "series"]
-
 PLOTS = {
     "sessions": ("sessions at once", "CPU of the host, µs per message"),
     "messages": ("messages in one turn", "CPU of the host, µs per message"),

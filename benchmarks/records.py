@@ -11,8 +11,6 @@ import msgspec
 from benchmarks.figures import Measured, Run, ratio
 from benchmarks.rows import OURS
 
-__all__ = ["Difference", "differences", "load_run", "save_run"]
-
 
 def save_run(run: Run, path: Path) -> None:
     """Write every round of every row to `path`."""

@@ -9,23 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = [
-    "BARE",
-    "COMPAT",
-    "EVERYONE",
-    "GROUPS",
-    "OFFICIAL",
-    "ONE_SHOT",
-    "OURS",
-    "ROWS",
-    "STORED",
-    "STREAMED",
-    "TYPESCRIPT",
-    "USED",
-    "Row",
-    "chosen",
-]
-
 OURS, OFFICIAL, TYPESCRIPT, BARE = (
     "steersman",
     "official Python",

@@ -15,8 +15,6 @@ from benchmarks.figures import Measured, figure_of
 from benchmarks.rows import OURS, Row
 from benchmarks.stock import run_stock
 
-__all__ = ["measure"]
-
 Log = Callable[[str], None]
 Reports = dict[tuple[str, str, int], dict[str, Any]]
 """The reports so far, by order, contestant and round."""

@@ -16,8 +16,6 @@ from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox, find_stock_cli
 from steersman.testing.script import Script, Step, Text, Usage, when
 
-__all__ = ["TOKENS", "run_stock"]
-
 TOKENS = 1_000
 GAP = 0.002
 """Seconds between two tokens: about 450 tokens a second."""

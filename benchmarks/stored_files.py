@@ -16,8 +16,6 @@ from typing import Any
 
 from benchmarks.stand_in.build import MADE
 
-__all__ = ["stored_files"]
-
 PROJECT = "-bench-project"
 BEGIN = 1_790_000_000
 WORDS = ("lorem", "ipsum", "dolor", "sit", "amet", "error", "module", "returns", "request", "value")

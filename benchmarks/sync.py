@@ -17,8 +17,6 @@ from steersman.sync import Agent
 from steersman.testing.script import Script, say
 from steersman.testing.scripted.cli import ScriptedCLI
 
-__all__ = ["main"]
-
 TRIPS = 5000
 PIECES = 50_000
 ROUNDS = 5

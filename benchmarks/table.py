@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from benchmarks.figures import Measured, ratio, verdict
 from benchmarks.rows import BARE, EVERYONE, GROUPS, OFFICIAL, OURS, TYPESCRIPT
 
-__all__ = ["table"]
-
 HEAD = (
     "work",
     "official Python",

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from benchmarks.figures import Measured, Ratio, ratio
 from benchmarks.rows import OURS, TYPESCRIPT
 
-__all__ = ["NOTES", "Note", "targets"]
-
 
 @dataclass(frozen=True, slots=True)
 class Note:

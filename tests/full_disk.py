@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["FullDisk", "disk", "without_room"]
-
 FullDisk = Callable[[], AbstractContextManager[None]]
 """Has no room for what is written meanwhile."""
 

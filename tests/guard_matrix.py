@@ -33,8 +33,6 @@ from steersman.permissions.policy import Policy, allow, ask, deny
 from steersman.permissions.rules import ToolCall
 from steersman.testing.script import Step, call
 
-__all__ = ["FAILURES", "FEW", "KINDS", "MODES", "Cell", "Guards", "cells", "results_in"]
-
 MODES = ("default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan")
 
 SHORT, LONG, NEVER = 0.1, 60.0, 3600.0

@@ -14,8 +14,6 @@ from steersman.transcripts.keys import (
     SessionSummaryEntry,
 )
 
-__all__ = ["Fault", "KeepingStore", "healthy", "name_of"]
-
 Fault = Callable[[int], BaseException | float | None]
 """What the call of this number does: raise, or take so many seconds."""
 

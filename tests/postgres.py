@@ -24,8 +24,6 @@ from urllib.parse import quote
 
 import pytest
 
-__all__ = ["PostgresServer", "postgres_server", "postgres_url"]
-
 SETTINGS = (
     "-cfsync=off",
     "-cfull_page_writes=off",

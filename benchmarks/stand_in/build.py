@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["MADE", "is_compiled", "stand_in"]
-
 HERE = Path(__file__).parent
 MADE = HERE.parents[1] / ".bench_cache"
 """Directory of built files; ignored by git."""

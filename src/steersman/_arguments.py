@@ -8,15 +8,6 @@ from inspect import Parameter, Signature, signature
 
 from steersman.errors import Described, UsageError
 
-__all__ = [
-    "can_be_called_with",
-    "check_callback",
-    "did_you_mean",
-    "name_of",
-    "shown",
-    "signature_of",
-]
-
 _MARKS: Mapping[object, str] = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
 
 

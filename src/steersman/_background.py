@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from steersman.errors import SteersmanError
 
-__all__ = ["BackgroundTasks", "faults_of"]
-
 FIRST_PAUSE, LAST_PAUSE = 0.5, 5.0
 """Seconds until a task that has failed is started again. The pause doubles up to the last one."""
 CALM = 10.0

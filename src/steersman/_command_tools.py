@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["BASH", "COMMAND_FIELDS", "SAME_SHELL"]
-
 BASH = "Bash"
 
 COMMAND_FIELDS: Mapping[str, str] = {BASH: "command", "Monitor": "command", "PowerShell": "command"}

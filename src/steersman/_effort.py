@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["MOST_STEPS", "Effort"]
-
 MOST_STEPS = 12_000
 """Steps of about half a microsecond for one decision."""
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from steersman.options.servers import McpServer
     from steersman.ports import Clock, JsonObject, Sink, ToolServer, Transport
 
-__all__ = ["FUNCTIONS", "build_session", "tool_servers"]
-
 FUNCTIONS = "functions"
 """The key of the in-process MCP server for `functions=`: `mcp__functions__<name>`."""
 

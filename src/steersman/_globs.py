@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["fits_parts"]
-
 
 def fits_parts(parts: tuple[str, ...], text: str) -> bool:
     """Return whether a text is these parts, in order, with anything between them."""

@@ -12,20 +12,6 @@ from typing import Any, TypeAlias, TypeGuard
 
 import msgspec
 
-__all__ = [
-    "Json",
-    "JsonDict",
-    "JsonObject",
-    "TooDeep",
-    "dump_line",
-    "dumps",
-    "is_array",
-    "is_mapping",
-    "is_object",
-    "is_sequence",
-    "loads",
-]
-
 Json: TypeAlias = Any
 """A decoded JSON value of any kind."""
 JsonDict: TypeAlias = dict[str, Json]

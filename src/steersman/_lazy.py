@@ -10,8 +10,6 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-__all__ = ["by_name"]
-
 ModuleHooks = tuple[Callable[[str], object], Callable[[], list[str]]]
 """A module's `__getattr__` and `__dir__`."""
 

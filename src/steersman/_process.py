@@ -12,8 +12,6 @@ import sys
 import time
 from contextlib import suppress
 
-__all__ = ["boot_name", "has_ended", "identity_of", "since_boot", "start_time"]
-
 STATE = 0
 STARTED = 19
 """The positions of two fields of `/proc/PID/stat`, counted after the name of the program."""

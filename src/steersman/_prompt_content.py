@@ -10,8 +10,6 @@ from steersman._json import JsonDict, JsonObject, is_mapping, is_sequence
 from steersman.errors import Described, UsageError
 from steersman.options.checks import plain
 
-__all__ = ["LARGEST", "Prompt", "line_fields", "prompt_content"]
-
 Prompt = str | Sequence[JsonObject]
 """A text, or content blocks of the Messages API, which `steersman.prompts` builds."""
 

@@ -12,8 +12,6 @@ from msgspec import Struct, field
 
 from steersman._release_table import FLOOR, HOLDS_SINCE, NEWEST_TESTED, TESTED, UNSAFE
 
-__all__ = ["MEANINGS", "TABLE", "Release", "ReleaseTable", "numbers"]
-
 MEANINGS: Mapping[str, str] = {
     "continues_turns": "a turn continues after its CLI was lost",
     "soft_pause": "pause() stops the CLI between tools",

@@ -25,8 +25,6 @@ from steersman.stores.private_copy import PrivateCopy, left_behind, place_of_cop
 from steersman.stores.transcript_files import config_of, transcripts_of
 from steersman.transcripts.keys import SessionKey, is_session_id, project_key
 
-__all__ = ["StoredConversation"]
-
 log = logging.getLogger("steersman.session")
 
 MOST_TRIED = 50

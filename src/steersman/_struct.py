@@ -28,24 +28,6 @@ from msgspec.structs import FieldInfo, force_setattr
 from steersman import _json
 from steersman._json import Json, JsonDict
 
-__all__ = [
-    "CONVERT_ERRORS",
-    "DECODE_ERRORS",
-    "SOURCE",
-    "Path",
-    "Reader",
-    "Readers",
-    "WireStruct",
-    "by_tag",
-    "decoder_of",
-    "fields_of",
-    "place_of",
-    "read",
-    "read_leniently",
-    "set_source",
-    "source_of",
-]
-
 # The attribute that holds the source of a value; see `Source`.
 SOURCE = "_source"
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["exact", "one_line", "printable"]
-
 # Control characters but newline and tab, and lone surrogates.
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
 # What orders text anew, what has no width, and what is drawn as nothing.

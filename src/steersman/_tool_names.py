@@ -8,17 +8,6 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = [
-    "BUILT_IN",
-    "DEFAULT_AGENTS",
-    "LISTED_AS",
-    "MAIN_AGENT",
-    "RENAMED",
-    "agent_key",
-    "near_miss",
-    "skill_key",
-]
-
 MAIN_AGENT = "main"
 """The name of the main agent in rules."""
 

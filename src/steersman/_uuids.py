@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["new_uuid", "uuid_of"]
-
 
 def new_uuid() -> str:
     """Return a random UUID, version 4.

@@ -11,16 +11,6 @@ from steersman._protocol.events import Event
 from steersman.hooks import HookEvent, PostToolUse, PreToolUse, Stop, UserPromptSubmit
 from tests.samples import Direction, Frame, dialogue, encoded
 
-__all__ = [
-    "TOKEN",
-    "Rehearsal",
-    "as_older_cli",
-    "heard",
-    "hooks_of",
-    "open_connection",
-    "with_uuids",
-]
-
 TOKEN = "c0ffee"
 EVENTS: dict[str, type[HookEvent]] = {
     "PostToolUse": PostToolUse,

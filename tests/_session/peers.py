@@ -13,20 +13,6 @@ from steersman.journal import Entry, Lagged
 from steersman.ports import Launch, Transport
 from steersman.transports.memory import MemoryTransport, Wire
 
-__all__ = [
-    "GREETING",
-    "INIT",
-    "Frame",
-    "FramePeer",
-    "answer_to",
-    "entries_of",
-    "lifecycle",
-    "opened",
-    "result",
-    "state",
-    "text",
-]
-
 Frame = dict[str, Any]
 GREETING = {"claude_code_version": "2.1.325", "current_permission_mode": "default"}
 """The least that a CLI says in its answer to initialize."""

@@ -16,8 +16,6 @@ from tests._session.peers import (
     text,
 )
 
-__all__ = ["MODERN", "Peers", "answer", "begin", "begin_and_die", "die", "refuse", "silent"]
-
 MODERN = {**GREETING, "capabilities": ["msg_lifecycle_v1"]}
 
 

@@ -11,8 +11,6 @@ import anyio
 
 from steersman.compat import AssistantMessage, Message, ResultMessage, TextBlock, Transport
 
-__all__ = ["ENDS", "Canned", "answer", "is_result", "result", "text_line", "texts", "user"]
-
 Line = dict[str, Any]
 Answer = Callable[[Line, int], Iterable[Line | Exception | None]]
 

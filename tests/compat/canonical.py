@@ -14,8 +14,6 @@ from typing import Any
 
 from tests.compat.recording import Record
 
-__all__ = ["Line", "canonical"]
-
 Line = dict[str, Any]
 
 OWN_FLAGS = frozenset(

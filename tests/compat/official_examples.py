@@ -19,8 +19,6 @@ from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, Step, call, say, stall
 from tests.examples.offline import ROOT, stock_cli
 
-__all__ = ["Ran", "examples", "run_example"]
-
 LIMIT = 120.0
 MANY = 100
 OURS = ("-m", "steersman.compat")

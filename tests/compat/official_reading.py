@@ -9,8 +9,6 @@ from typing import Any
 
 import claude_agent_sdk
 
-__all__ = ["CannedTransport", "read_by_official"]
-
 Frame = dict[str, Any]
 
 

@@ -18,8 +18,6 @@ from typing import Any
 from tests.compat.canonical import Line, canonical
 from tests.compat.recording import ENVIRONMENT, StandIn
 
-__all__ = ["HOST", "SAMPLE", "U", "recorded", "rows"]
-
 SAMPLE = Path(__file__).parent / "samples" / "official_options.json"
 U = "6f1d3f6e-0000-4000-8000-000000000001"
 HOST = {

@@ -16,8 +16,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["ENVIRONMENT", "Record", "StandIn", "mcp_calls", "mcp_message"]
-
 Line = dict[str, Any]
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-__all__ = ["Later"]
-
 
 class Later(TypedDict):
     """Contains itself."""

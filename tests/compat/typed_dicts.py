@@ -2,8 +2,6 @@
 
 from typing import Annotated, NotRequired, Required, TypedDict
 
-__all__ = ["Inner", "Outer"]
-
 
 class Inner(TypedDict):
     """A class with all kinds of keys."""

@@ -12,8 +12,6 @@ from typing import NoReturn
 import pytest
 from playwright.async_api import Browser, async_playwright
 
-__all__ = ["AXE", "REDUCE", "STATIC", "built", "chromium"]
-
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src/steersman/web/static"
 REDUCE = ROOT / "console/build/reduce.js"

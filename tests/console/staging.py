@@ -15,8 +15,6 @@ from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from steersman.web import Bridge
 
-__all__ = ["LIMIT", "Served", "journal_of", "opened", "quiet", "serving", "to_begin"]
-
 LIMIT = 60.0
 """Seconds for a whole test; each needs a small part of it."""
 

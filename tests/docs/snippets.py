@@ -21,8 +21,6 @@ from typing import Any
 
 from tests.typing.pages import head_of
 
-__all__ = ["LIMIT", "ROOT", "Names", "Snippet", "Stage", "run_page", "snippets_of"]
-
 ROOT = Path(__file__).parents[2]
 SNIPPET = re.compile(r"^( *)```python\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LIMIT = 30.0

@@ -25,8 +25,6 @@ from steersman.transcripts.keys import project_key
 from tests.docs.snippets import Names, Stage
 from tests.sessions.made import conversation, write
 
-__all__ = ["ELSEWHERE", "ENDLESS", "ONLY_CHECKED", "PRINTED", "SCRIPTS", "STAGES", "TEST_HEADS"]
-
 ONLY_CHECKED: Mapping[tuple[str, str], str] = {
     ("docs/moving-from-python.md", "claude_agent_sdk"): "tests/live/test_moving_page.py runs it: "
     "the official SDK brings its own CLI",

@@ -14,8 +14,6 @@ from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox, find_stock_cli
 from steersman.testing.script import Script
 
-__all__ = ["ROOT", "run_offline", "stock_cli"]
-
 ROOT = Path(__file__).parents[2]
 LIMIT = 60.0
 

@@ -31,8 +31,6 @@ from steersman.fleet.ports import (
 )
 from tests.live.staging import until
 
-__all__ = ["LIMIT", "RULES", "SLOTS", "MakeEngine", "prefix"]
-
 SLOTS = 2
 LIMIT = 30.0
 

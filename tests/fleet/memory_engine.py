@@ -22,8 +22,6 @@ from steersman.fleet.ports import (
     SegmentEnd,
 )
 
-__all__ = ["MemoryEngine", "memory_engine"]
-
 
 @asynccontextmanager
 async def memory_engine(segment: Segment, slots: int) -> AsyncGenerator[MemoryEngine]:

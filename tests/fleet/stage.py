@@ -17,8 +17,6 @@ from steersman.fleet import FleetClient, Job
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, call, say, stall
 
-__all__ = ["Payer", "Stage", "Workers"]
-
 AGENT = """\
 import json
 from pathlib import Path

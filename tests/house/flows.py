@@ -27,8 +27,6 @@ from steersman.ports import Channel, Launch, Receiver, Transport
 from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
 
-__all__ = ["FLOWS", "Visits", "close", "loss", "permission", "played", "prompt", "tool_call"]
-
 SOURCE = str(Path(__file__).parents[2] / "src/steersman") + "/"
 OF_THE_SCRIPTED_CLI = ("testing/", "transports/memory.py")
 LIMIT = 10.0

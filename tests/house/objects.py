@@ -6,8 +6,6 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
-__all__ = ["all_objects_kept"]
-
 
 @contextmanager
 def all_objects_kept() -> Generator[None, None, None]:

@@ -27,8 +27,6 @@ from tests.simulation.playing import play
 from tests.simulation.scenarios import draw, draw_revived
 from tests.stages.scenarios import Scenario, at_rest, scenarios
 
-__all__ = ["KEPT", "PLAYS", "journal_of", "kept", "played"]
-
 KEPT = Path(__file__).parent / "journals"
 
 # Chosen because their journals do not depend on how many rounds of the event loop a step takes:

@@ -31,8 +31,6 @@ from typing import Any, Literal, Union, cast, get_args, get_origin
 
 import steersman
 
-__all__ = ["described_in", "documented", "surface", "unannounced", "written"]
-
 ROOT = Path(__file__).parents[2]
 DATA = Path(__file__).parent / "surface.txt"
 FRAGMENTS = ROOT / "changelog.d"

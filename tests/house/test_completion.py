@@ -126,12 +126,24 @@ def public_modules() -> Iterator[Any]:
 
 
 def public_types() -> set[int]:
-    """The ids of all classes and aliases in the `__all__` of a module without an underscore."""
+    """The ids of all classes and aliases that a module without an underscore gives."""
     return {
         id(getattr(module, name))
         for module in (steersman, *public_modules())
-        for name in getattr(module, "__all__", ())
+        for name in getattr(module, "__all__", None) or defined_in(module)
     }
+
+
+def defined_in(module: Any) -> list[str]:
+    """The public names that the module itself defines: classes and aliases, nothing imported."""
+    found = []
+    for node in ast.parse(inspect.getsource(module)).body:
+        match node:
+            case ast.ClassDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]):
+                found.append(name)
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                found.append(name)
+    return [name for name in found if not name.startswith("_") and hasattr(module, name)]
 
 
 @cache

@@ -62,16 +62,6 @@ def waits_by_the_clock(call: ast.Call) -> bool:
     return any(isinstance(each, int | float) and 0 < each < FOR_EVER for each in seconds)
 
 
-def names_assigned(tree: ast.Module) -> set[str]:
-    targets = [
-        target
-        for node in tree.body
-        if isinstance(node, ast.Assign | ast.AnnAssign)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-    ]
-    return {target.id for target in targets if isinstance(target, ast.Name)}
-
-
 def test_no_function_is_longer_than_a_screen() -> None:
     long = [
         source.at(function)
@@ -91,17 +81,6 @@ def test_every_module_says_what_it_is_for() -> None:
     ]
 
     assert mute == []
-
-
-def test_every_module_says_what_it_gives() -> None:
-    """The table of releases is generated, in a form that is kept."""
-    silent = [
-        str(source.path.relative_to(ROOT))
-        for source in sources("src")
-        if not source.path.name.startswith("__") and "__all__" not in names_assigned(source.tree)
-    ]
-
-    assert silent == ["src/steersman/_release_table.py"]
 
 
 def test_tasks_begin_after_the_call_that_starts_them() -> None:

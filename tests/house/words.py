@@ -23,18 +23,6 @@ from typing import Any
 from tests.house.objects import all_objects_kept
 from tests.house.surface import surface
 
-__all__ = [
-    "Module",
-    "bad_beginnings",
-    "bad_names",
-    "bad_words",
-    "modules",
-    "replaced_methods",
-    "replaced_modules",
-    "replaced_names",
-    "twice",
-]
-
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SOURCE = ROOT / "src/steersman"

@@ -13,20 +13,6 @@ from steersman.inbox import Inbox, StoredInbox
 from steersman.permissions import Ask, CanUseTool, Payload
 from steersman.stores import PostgresStore, SqliteStore
 
-__all__ = [
-    "LIMIT",
-    "OTHER",
-    "TOOL",
-    "Place",
-    "Session",
-    "an_ask",
-    "in_memory",
-    "in_postgres",
-    "in_sqlite",
-    "listed",
-    "until",
-]
-
 LIMIT = 10.0
 TOOL = CanUseTool(tool_name="Bash", input={"command": "ls", "timeout": 5}, tool_use_id="t1")
 OTHER = CanUseTool(tool_name="Bash", input={"command": "rm"}, tool_use_id="t1")

@@ -7,8 +7,6 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-__all__ = ["line_of", "running"]
-
 
 @asynccontextmanager
 async def running(text: str, *arguments: str) -> AsyncGenerator[asyncio.subprocess.Process]:

@@ -12,8 +12,6 @@ from steersman.journal import Entry, TurnResult
 from tests._session.peers import FramePeer, entries_of
 from tests.samples import Frame, dialogue, encoded
 
-__all__ = ["Held", "hold"]
-
 LIMIT = 20.0
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import steersman
 
-__all__ = ["PROGRAM", "command_env", "run_command"]
-
 PROGRAM = [sys.executable, "-m", "steersman.cli"]
 SOURCE = str(Path(steersman.__file__).parents[1])
 LIMIT = 60.0

@@ -18,23 +18,6 @@ from steersman.testing.script import Step, call
 from tests.live.staging import until
 from tests.live.test_keys import config_of, is_stored
 
-__all__ = [
-    "CUSTOMER",
-    "INVOICE",
-    "allow_all",
-    "another_host",
-    "append",
-    "asked",
-    "goes_on",
-    "goes_on_when_ready",
-    "next_ask",
-    "paid",
-    "parked_turn",
-    "stands_in_file",
-    "store_at",
-    "write",
-]
-
 CUSTOMER, INVOICE = "customer 7", "invoice 7"
 """The key of the conversation, and that of its turn."""
 

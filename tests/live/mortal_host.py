@@ -21,8 +21,6 @@ from steersman.permissions import Policy
 from steersman.stores._sql.database import Database
 from tests.live.durable import CUSTOMER, INVOICE, store_at
 
-__all__ = ["GO"]
-
 GO = "leave now"
 """The file that tells the host to leave."""
 

@@ -15,23 +15,6 @@ from steersman.messages import Assistant, Message
 from steersman.testing.model import ScriptedModel
 from steersman.testing.script import Answer, Scene, Script
 
-__all__ = [
-    "LIMIT",
-    "MakeScripted",
-    "collect",
-    "entries_of",
-    "entry_where",
-    "environ_of",
-    "first_words",
-    "inhabitants",
-    "is_alive",
-    "processes",
-    "texts_of",
-    "until",
-    "vanished",
-    "words_of",
-]
-
 LIMIT = 30.0
 """Seconds for a whole test; every one of them needs a small part of it."""
 

@@ -13,8 +13,6 @@ from typing import Any, Self
 import pexpect  # type: ignore[import-untyped] # it has no types
 import pyte
 
-__all__ = ["Terminal"]
-
 LIMIT = 30.0
 POLL = 0.02
 

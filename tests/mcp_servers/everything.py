@@ -20,8 +20,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-__all__ = ["fast_server", "low_level_server", "major"]
-
 
 class Name(BaseModel):
     name: str

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["OLDER_MCP", "main", "older_mcp"]
-
 OLDER_MCP = "1.24.0"
 PATIENCE = 600
 

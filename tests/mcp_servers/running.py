@@ -19,8 +19,6 @@ from steersman.permissions import Elicitation, ElicitationAnswer
 from steersman.ports import Caller, JsonObject, ToolServer
 from tests.mcp_servers import everything
 
-__all__ = ["ROOT", "Host", "Running", "paths", "running", "stdio_config", "tiny_config"]
-
 ROOT = Path(__file__).parents[2]
 MODULE = "tests.mcp_servers.everything"
 PATIENCE = 20

@@ -16,8 +16,6 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 from mutmut.mutation.mutators import mutation_operators
 
-__all__ = ["Mutant", "mutants_of"]
-
 TYPING = ("cast", "TypeVar", "ParamSpec", "TypeAliasType")
 CHECKED = ("len", "isinstance", "field")
 """Calls for which any other argument is an error at once, or of types."""

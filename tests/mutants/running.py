@@ -25,8 +25,6 @@ from typing import Any, Self
 
 from tests.mutants.making import Mutant
 
-__all__ = ["Base", "Room", "Trial"]
-
 FAST = "not live and not slow and not real and not soak"
 NO_PROGRAMS = " and not process"
 KILLED, SURVIVED, TIMED_OUT = "killed", "survived", "timed out"

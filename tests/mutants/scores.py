@@ -7,8 +7,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Key", "equivalent", "rooms", "share"]
-
 HERE = Path(__file__).parent
 
 Key = tuple[str, str, str, str]

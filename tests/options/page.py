@@ -13,8 +13,6 @@ from typing import get_args
 from steersman._launch.plan import ROWS
 from steersman.options import fields, keywords, words
 
-__all__ = ["PAGE", "table"]
-
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
 BEGIN, END = "<!-- options: begin -->\n", "<!-- options: end -->\n"
 

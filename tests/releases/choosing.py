@@ -12,17 +12,6 @@ from typing import TypeVar
 
 from steersman._releases import numbers
 
-__all__ = [
-    "Ask",
-    "changes_in",
-    "chosen",
-    "find_changes",
-    "holds_since",
-    "ordered",
-    "runs_of",
-    "since",
-]
-
 VerdictT = TypeVar("VerdictT")
 Ask = Callable[[str], Awaitable[VerdictT]]
 """Returns what a release does."""

@@ -12,8 +12,6 @@ from msgspec import Struct, field
 from tests.releases.choosing import changes_in, holds_since, ordered, runs_of
 from tests.releases.promises import PROMISES, Promise, Verdict
 
-__all__ = ["Found", "Heart", "Row", "module_of", "newest_good", "page_of"]
-
 
 class Heart(Struct, frozen=True):
     """The live tests of one topic, on one release."""

@@ -29,8 +29,6 @@ from steersman.testing.stages import StagedAgent, StockStage
 from steersman_conformance import catalogue, runner
 from tests.live.staging import first_words, until
 
-__all__ = ["PROMISES", "Promise", "Verdict", "probe"]
-
 LIMIT = 60.0
 """Seconds for one conversation of a probe; a quiet machine needs two."""
 

@@ -26,16 +26,6 @@ from tests.live.test_harness import LIVE_CLI
 from tests.releases.pages import Heart, Row
 from tests.releases.promises import PROMISES, Verdict, probe
 
-__all__ = [
-    "HEART",
-    "Topic",
-    "checked_again",
-    "heart_again",
-    "passed_and_failed",
-    "promises_of",
-    "row_of",
-]
-
 ROOT = Path(__file__).parents[2]
 LIVE = "tests/live/"
 PATIENCE = 1200

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from tests.samples import Frame, lines, traces
 
-__all__ = ["ANY_JSON", "ANY_TEXT", "broken_frames", "chunks", "every_break", "shapes"]
-
 ANY_TEXT = st.text(st.characters(), max_size=12) | st.sampled_from(["\ud800", "a\udfffb"])
 """Any text that JavaScript can hold, lone surrogates included."""
 

@@ -10,8 +10,6 @@ from typing import Any
 from steersman.hooks import HookAnswer, Hooks, PostToolUse, PreToolUse, Stop, UserPromptSubmit, deny
 from steersman.permissions import Allow, Deny, PermissionContext
 
-__all__ = ["House"]
-
 COMMAND = re.compile(r"touch (\w+):p\d\.\w+")
 FOR_EVER = 3600.0 * 24 * 365
 

@@ -13,8 +13,6 @@ from steersman.options import Revival
 from steersman.testing.faults import HARMLESS, Corrupt, Drop, Duplicate, Truncate
 from tests.simulation.playing import LIMIT, Run
 
-__all__ = ["INVARIANTS", "broken"]
-
 MARK = re.compile(r"<p(\d)[.>]")
 LAGGED = "(ReaderLagged)"
 SPARED = (

@@ -25,8 +25,6 @@ from steersman.testing.scripted.cli import ScriptedCLI
 from tests.simulation.house import House
 from tests.simulation.scenarios import Action, Scenario
 
-__all__ = ["Run", "play"]
-
 LIMIT = 3000.0
 """Virtual seconds for a whole run; what is bounded at all is bounded far below."""
 PATIENCE = 300.0

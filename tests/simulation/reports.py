@@ -8,8 +8,6 @@ from typing import Any
 from steersman.journal import Entry
 from tests.simulation.playing import Run
 
-__all__ = ["digest", "report", "story"]
-
 
 def report(run: Run, wrong: Sequence[str]) -> str:
     """What is wrong, in which scenario, and how to see it again."""

@@ -34,8 +34,6 @@ from steersman.testing.script import (
     when,
 )
 
-__all__ = ["Action", "Deed", "PromptPlan", "Scenario", "Trait", "draw", "draw_revived"]
-
 Trait = Literal["fails", "never ends", "interrupts itself"]
 
 Deed = Literal["send", "interrupt", "interrupt all", "ask", "read", "wait", "nap", "close"]

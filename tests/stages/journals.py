@@ -14,8 +14,6 @@ from typing import Any, cast
 
 from steersman.journal import Entry
 
-__all__ = ["NOT_COMPARED", "told"]
-
 INSTALLED = "what happens to be installed with the stock CLI; no session hangs on it"
 CLOCK = "time"
 DISPLAY = "a hint for the CLI's own screens"

@@ -31,8 +31,6 @@ from steersman.testing.scripted.stage import FakeTool
 from steersman.testing.stages import Stage
 from tests.live.staging import entry_where, first_words, until
 
-__all__ = ["Scenario", "scenarios"]
-
 
 async def ask(session: Session, prompt: Any, **how: Any) -> None:
     """Send a prompt, and see the session come to rest behind it."""

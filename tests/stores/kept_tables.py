@@ -23,8 +23,6 @@ from steersman.stores._sql.store import SqlStore
 from steersman.transcripts.keys import SessionKey
 from tests.inbox.places import LIMIT, OTHER, TOOL, Session, an_ask
 
-__all__ = ["KEPT", "check", "fill", "restored_dump", "restored_file"]
-
 KEPT = Path(__file__).with_name("kept")
 SCHEMA = "kept_schema"
 """The name of the schema in a dump."""

@@ -11,8 +11,6 @@ from types import FrameType
 
 import pytest
 
-__all__ = ["interrupt_main", "interrupted"]
-
 LIMIT = 10.0
 POLL = 0.001
 

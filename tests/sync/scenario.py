@@ -17,8 +17,6 @@ from steersman.sync import Agent
 from steersman.testing.script import Script, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
 
-__all__ = ["EXPECTED", "scenario"]
-
 WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
 
 EXPECTED: dict[str, Any] = {

@@ -21,8 +21,6 @@ from steersman.sync import Agent
 from steersman.testing.script import Script, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
 
-__all__ = ["storm"]
-
 PATIENCE = 10.0
 
 

@@ -11,8 +11,6 @@ from steersman.journal import Entry, Kind
 from steersman.journal.files import EXITED, INPUT_ENDED, STDERR, Header, Record, Track
 from tests.samples import Frame, dialogue, encoded
 
-__all__ = ["Story", "replayed", "story_of", "track_of"]
-
 UUID = "00000000-0000-4000-8000-{:012d}"
 
 

@@ -11,8 +11,6 @@ from typing import Any
 from steersman.ports import Channel, Launch
 from steersman.testing.scripted.cli import ScriptedCLI
 
-__all__ = ["Frame", "Host", "hosted"]
-
 Frame = dict[str, Any]
 Answer = Callable[[Frame], Any]
 

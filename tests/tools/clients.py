@@ -8,8 +8,6 @@ from typing import Any
 from steersman.ports import Caller, JsonObject
 from steersman.tools import Toolbox
 
-__all__ = ["Client", "failure", "text"]
-
 
 class Client:
     """Sends requests to a toolbox as one session does."""

@@ -8,8 +8,6 @@ from typing import Any
 from steersman.transcripts import Source, lines_source, messages, read_entry
 from tests.samples import TRACES
 
-__all__ = ["SESSION", "call", "encoded", "entry", "result", "sample", "sources", "uuids"]
-
 SESSION = "12345678-1234-4234-8234-123456789abc"
 
 Entry = dict[str, Any]

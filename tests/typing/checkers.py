@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["REFUSED", "Marks", "Mode", "Place", "marked_by", "place"]
-
 ROOT = Path(__file__).parents[2]
 LIMIT = 240.0
 REFUSED = "  # refused"

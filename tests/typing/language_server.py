@@ -10,8 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["LanguageServer"]
-
 
 class LanguageServer:
     """pyright's language server, over stdio; used with `with`, and killed after `limit` seconds."""

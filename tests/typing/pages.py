@@ -9,8 +9,6 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["head_of", "page_files"]
-
 ROOT = Path(__file__).parents[2]
 PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

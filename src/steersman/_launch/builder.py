@@ -12,22 +12,6 @@ from steersman.errors import Described, UsageError
 from steersman.options import Options, checks
 from steersman.ports import FileArgument
 
-__all__ = [
-    "AWAIT_INITIALIZE",
-    "LONGEST_LIST",
-    "MANAGED",
-    "LaunchBuilder",
-    "Put",
-    "ReadSettings",
-    "env_variable",
-    "flag",
-    "flag_with_value",
-    "host_only",
-    "initialize_field",
-    "merged",
-    "size_of",
-]
-
 AWAIT_INITIALIZE = "--await-initialize"
 """The flag with which the CLI waits for the initialize request. Older CLIs do not know it."""
 

@@ -12,8 +12,6 @@ from functools import lru_cache
 
 from steersman.errors import UsageError
 
-__all__ = ["ALWAYS", "INHERITED", "MARKS", "PROTOCOL", "environment"]
-
 Inherited = bool | tuple[str, ...] | None
 """`Options.inherit_env`: everything, nothing, names beside the table, or the table alone."""
 

@@ -15,8 +15,6 @@ from steersman._json import JsonDict, JsonObject
 from steersman._launch.builder import LaunchBuilder
 from steersman.errors import UsageError
 
-__all__ = ["NO_MEMORY", "closed_settings"]
-
 NO_MEMORY = "CLAUDE_CODE_DISABLE_AUTO_MEMORY"
 """The variable with which the CLI reads no memory."""
 

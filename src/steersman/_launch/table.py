@@ -42,8 +42,6 @@ from steersman.options.words import PermissionMode
 from steersman.permissions import ASK_USER_QUESTION
 from steersman.ports import FileArgument
 
-__all__ = ["CUSTOM", "ROWS", "OptionRow", "hook_id"]
-
 HEAD_START = 5.0
 """Seconds by which our own time limit for a hook ends before the CLI's."""
 

@@ -19,8 +19,6 @@ from weakref import WeakMethod, finalize
 
 from steersman.errors import StoreError
 
-__all__ = ["HomeThread"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

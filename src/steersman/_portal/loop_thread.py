@@ -11,8 +11,6 @@ from typing import Any, Generic, TypeVar
 
 from steersman.errors import ChannelClosed, Described, UsageError
 
-__all__ = ["Call", "LoopThread", "Trip"]
-
 T = TypeVar("T")
 
 logger = logging.getLogger("steersman.sync")

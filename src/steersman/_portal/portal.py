@@ -14,8 +14,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from steersman._portal.loop_thread import Call, LoopThread, Trip
 
-__all__ = ["Portal", "shared_portal"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -6,8 +6,6 @@ import asyncio
 import contextvars
 from typing import Any
 
-__all__ = ["WAITING_TASK"]
-
 WAITING_TASK: contextvars.ContextVar[asyncio.Task[Any] | None] = contextvars.ContextVar(
     "steersman_waiting_task", default=None
 )

@@ -66,8 +66,6 @@ from steersman.messages.parsing import decode_stream_event, read_assistant
 from steersman.messages.turns import StreamEvent
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
-__all__ = ["Connection"]
-
 WireT = TypeVar("WireT", bound=WireStruct)
 
 # Most lines need one of these, and looking up a member of an enum is slow on Python 3.11.

@@ -14,28 +14,6 @@ from steersman.journal import Kind
 from steersman.messages.turns import Assistant, StreamEvent
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
-__all__ = [
-    "Answered",
-    "AssistantArrived",
-    "DialogAsked",
-    "ElicitationAsked",
-    "EntriesMirrored",
-    "Event",
-    "HookAsked",
-    "LineDropped",
-    "MessageArrived",
-    "ModeDiffers",
-    "NoiseReceived",
-    "PermissionAsked",
-    "StateReported",
-    "StreamEventsArrived",
-    "ToolCalled",
-    "TurnSettled",
-    "TurnStarted",
-    "Unanswerable",
-    "Withdrawn",
-]
-
 
 @final
 class MessageArrived(Struct, gc=False):

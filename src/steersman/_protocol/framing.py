@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import final
 
-__all__ = ["DEFAULT_LIMIT", "LineFramer", "Oversize"]
-
 DEFAULT_LIMIT = 256 * 1024 * 1024
 HEAD = 200
 NEWLINE, RETURN, BLANK = ord("\n"), ord("\r"), ord(" ")

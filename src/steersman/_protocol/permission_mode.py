@@ -11,8 +11,6 @@ from collections.abc import Iterator
 
 from steersman import _json
 
-__all__ = ["ModeCheck", "modes_in"]
-
 DEFAULT, PLAN = "default", "plan"
 MAY_BE_REFUSED = frozenset({"auto", "bypassPermissions"})
 """Modes that a model or managed settings can switch off; the CLI then uses `default`, and asks."""

@@ -14,17 +14,6 @@ from msgspec import Struct, field
 from steersman import _json
 from steersman._struct import DECODE_ERRORS, WireStruct, read_leniently
 
-__all__ = [
-    "Response",
-    "RoutingFields",
-    "StreamEventFields",
-    "callback_of",
-    "plain_value",
-    "read_head",
-    "read_routing",
-    "read_stream_event",
-]
-
 # msgspec cannot mix `Raw` with `None` in a union, so absence is an empty `Raw`.
 NOTHING = msgspec.Raw()
 

@@ -19,8 +19,6 @@ from collections.abc import Iterable
 from steersman._protocol.events import TurnSettled, TurnStarted
 from steersman._protocol.routing import RoutingFields
 
-__all__ = ["TurnTracker"]
-
 TurnEvent = TurnStarted | TurnSettled
 
 

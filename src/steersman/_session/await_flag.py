@@ -11,8 +11,6 @@ import os
 from steersman._launch.plan import AWAIT_INITIALIZE, LaunchPlan, without_waiting
 from steersman.errors import OptionRefused
 
-__all__ = ["AwaitFlag", "Program", "program_of"]
-
 Program = tuple[str, int, int]
 """The path, the size and the time of the last change; zeros for a program on another machine."""
 

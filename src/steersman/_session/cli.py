@@ -31,8 +31,6 @@ from steersman.errors import (
 )
 from steersman.ports import JsonObject
 
-__all__ = ["HOW_TO_START", "NOT_STARTED", "CliSlot", "HomeLoop", "RunningCli"]
-
 NOT_STARTED = "this session has not started"
 HOW_TO_START = "use `async with`, or `with` in steersman.sync"
 """The hint of the error `NOT_STARTED`."""

@@ -17,8 +17,6 @@ from steersman._session.await_flag import Program, program_of
 from steersman.errors import CliTooOld, Evidence, SteersmanError, UnsafeCli
 from steersman.ports import Launch, Transport
 
-__all__ = ["CliVersions", "refuse_old", "refuse_unsafe", "report"]
-
 log = logging.getLogger("steersman.session")
 
 PATIENCE = 20.0

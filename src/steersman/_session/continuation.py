@@ -8,8 +8,6 @@ from steersman import _json
 from steersman._json import Json
 from steersman.ports import JsonObject, StoredAsk
 
-__all__ = ["BEHIND", "CONTINUE", "again", "continuation"]
-
 CONTINUE = "Continue from where you left off."
 """The prompt that the CLI itself gives to the model when it continues an interrupted turn."""
 

@@ -27,8 +27,6 @@ from steersman.messages.system import Init
 from steersman.messages.turns import Assistant
 from steersman.permissions import Ask, Payload
 
-__all__ = ["Dispatcher"]
-
 log = logging.getLogger("steersman.session")
 
 # Enum member lookups are slow on Python 3.11, and this runs for every message.

@@ -9,8 +9,6 @@ from steersman.errors import UsageError
 from steersman.options import Options
 from steersman.ports import Conversation, DurableWork, SupportsWork
 
-__all__ = ["SessionWork", "refuse_other_machine", "work_of"]
-
 
 @dataclass(slots=True)
 class SessionWork:

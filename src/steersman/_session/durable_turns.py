@@ -18,8 +18,6 @@ from steersman._session.durable import SessionWork
 from steersman.errors import LeaseLost, StoreError
 from steersman.ports import StoredAsk, StoredTurn
 
-__all__ = ["DurableTurns"]
-
 LONGEST_PAUSE = 1.0
 """Seconds at most until a write that failed is made again."""
 CLOSING = 2.0

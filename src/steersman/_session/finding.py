@@ -7,8 +7,6 @@ from collections.abc import Callable
 from steersman._launch.plan import LaunchPlan
 from steersman._session.parts import Parts
 
-__all__ = ["find_conversation"]
-
 
 async def find_conversation(parts: Parts, is_ending: Callable[[], bool]) -> LaunchPlan:
     """Return the plan of the first CLI, after finding what it resumes in the session store.

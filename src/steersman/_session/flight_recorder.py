@@ -11,8 +11,6 @@ from steersman._session.setup import FlightData
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Kind
 
-__all__ = ["FlightReporter"]
-
 KEPT = 500
 """The number of newest journal entries to save; phase changes are always saved."""
 

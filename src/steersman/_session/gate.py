@@ -12,8 +12,6 @@ import msgspec
 
 from steersman.control.handshake import Initialize
 
-__all__ = ["GATE", "Gate", "with_gate"]
-
 GATE = "gate"
 """The callback id of the gate's hook, beside `hook_0`, `hook_1` and so on."""
 

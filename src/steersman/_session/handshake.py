@@ -8,8 +8,6 @@ from steersman._struct import read_leniently, set_source
 from steersman.control.handshake import Initialized
 from steersman.control.verbs import Answer
 
-__all__ = ["Handshake"]
-
 
 class Handshake(Answer, frozen=True, kw_only=True):
     """A few fields of `Initialized`. The others are long lists, which few programs read."""

@@ -13,8 +13,6 @@ from steersman._struct import set_source
 from steersman.control.session import CancelAsyncMessage, Interrupt, InterruptReceipt
 from steersman.errors import RequestLost, RequestTimeout
 
-__all__ = ["Interrupts"]
-
 
 class Interrupts:
     """Interrupts the CLI, and cancels prompts that the model has not seen."""

@@ -15,8 +15,6 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["JournalWait"]
-
 
 class JournalWait(Struct, eq=False, weakref=False):
     """One wait of one task for a journal to grow.

@@ -16,8 +16,6 @@ from steersman.journal import Entry, Kind
 from steersman.messages.parsing import Message
 from steersman.ports import Clock, Sink, SupportsLastSeq, SupportsOpen, SupportsRead
 
-__all__ = ["JournalSignal", "JournalWriter"]
-
 
 class JournalWriter:
     """Appends entries, wakes the readers, and passes the entries to the sink."""

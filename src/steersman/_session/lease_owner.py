@@ -13,8 +13,6 @@ from uuid import uuid4
 
 from steersman._process import boot_name, identity_of
 
-__all__ = ["new_lease", "token_if_ended"]
-
 OWNER = re.compile(r"process (\d+) on .*, lease ([0-9a-f]+)-([0-9a-f]+)-([0-9a-f]+)", re.DOTALL)
 
 

@@ -18,8 +18,6 @@ from steersman.ports import (
     Transport,
 )
 
-__all__ = ["LeasedTransport"]
-
 
 @dataclass(frozen=True, slots=True)
 class LeasedTransport:

@@ -19,8 +19,6 @@ from steersman._session.durable import SessionWork
 from steersman._session.lease_owner import token_if_ended
 from steersman.errors import ChannelClosed, LeaseLost, SessionInUse, StoreError
 
-__all__ = ["Leases"]
-
 POLL = 0.1
 """Seconds between two attempts to take a lease."""
 RETRY = 1.0

@@ -45,8 +45,6 @@ from steersman.errors import (
 )
 from steersman.journal import Kind, Move, Phase
 
-__all__ = ["Lifecycle"]
-
 log = logging.getLogger("steersman.session")
 
 await_flag = AwaitFlag()

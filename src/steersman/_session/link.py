@@ -35,8 +35,6 @@ from steersman.messages.turns import Assistant
 from steersman.options import Options
 from steersman.ports import Channel, SupportsSuspended, Transport
 
-__all__ = ["CliLink", "LinkListener", "StderrTail"]
-
 AnswerT = TypeVar("AnswerT")
 
 # Enum member lookups are slow on Python 3.11, and these run for every line.

@@ -29,8 +29,6 @@ from steersman.options import Options, checks
 from steersman.options.servers import read_server
 from steersman.ports import Caller, ToolServer
 
-__all__ = ["McpControls", "McpStatusLog", "restore_servers", "wait_for_servers"]
-
 AnswerT = TypeVar("AnswerT")
 
 SERVERS = checks.mapping_of(

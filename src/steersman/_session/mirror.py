@@ -23,8 +23,6 @@ from steersman.ports import SessionStore
 from steersman.transcripts.identity import AGENT_METADATA, Identity, identity, unannounced
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry
 
-__all__ = ["CLOSING", "ComparesFiles", "Mirror"]
-
 log = logging.getLogger("steersman.session")
 
 PAUSES = (0.2, 0.8)

@@ -12,8 +12,6 @@ from steersman import _json
 from steersman._struct import DECODE_ERRORS
 from steersman.transcripts.keys import SessionKey, is_safe_subpath, is_session_id
 
-__all__ = ["MOST_BYTES", "MOST_ENTRIES", "MirrorKeys", "MirrorQueue"]
-
 MOST_ENTRIES = 500
 MOST_BYTES = 1024 * 1024
 """How much is appended to a store at once; one entry may be longer."""

@@ -6,8 +6,6 @@ from typing import Protocol
 
 from steersman.transcripts.keys import SessionKey
 
-__all__ = ["MirrorPart", "NoMirror"]
-
 
 class MirrorPart(Protocol):
     """Copies the conversation of a session to a store. Only `close` waits."""

@@ -16,8 +16,6 @@ from steersman.errors import ChannelClosed, SessionInUse
 if TYPE_CHECKING:
     from steersman._session.leases import Leases
 
-__all__ = ["Claim", "Lock", "Ownership", "find_session"]
-
 POLL = 0.05
 """Seconds between two attempts to lock a conversation: nothing reports that a lock is free."""
 

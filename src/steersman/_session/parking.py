@@ -23,8 +23,6 @@ from steersman.permissions import Ask, CanUseTool, Elicitation
 from steersman.ports import DurableAsks
 from steersman.transcripts.lookup import deferred_tool
 
-__all__ = ["PARKING", "Parking"]
-
 PARKING = 10.0
 """Seconds that a session takes to park at most, before its CLI is killed."""
 

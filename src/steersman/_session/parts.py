@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from steersman._session.requests.holding import HoldingHook
     from steersman.transcripts.keys import SessionKey
 
-__all__ = ["Parts", "build"]
-
 log = logging.getLogger("steersman.session")
 
 

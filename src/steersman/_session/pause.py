@@ -11,8 +11,6 @@ from steersman._session.parts import Parts
 from steersman.errors import ChannelClosed, RequestLost, RequestRefused, RequestTimeout
 from steersman.journal import Move, Phase
 
-__all__ = ["Pause"]
-
 
 class Pause:
     """Holds tool calls and prompts, or stops the CLI's process tree."""

@@ -49,8 +49,6 @@ from steersman.transcripts import (
 )
 from steersman.transcripts.lookup import was_followed
 
-__all__ = ["PromptQueue", "continuations"]
-
 AUTHENTICATION_TRIES = 2
 """Rejected logins after which we end the CLI's retries, which take minutes and cannot succeed."""
 

@@ -14,8 +14,6 @@ from steersman._session.session import Session, close_soon, completed
 from steersman._session.turn import Turn
 from steersman.messages.parsing import Message
 
-__all__ = ["QueryPrompts"]
-
 UNCLOSED = (
     "unclosed Query of the session {}: its CLI still ran. Read the query to its end, or use it in"
     " `async with` (`with` in steersman.sync)"

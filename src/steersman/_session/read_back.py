@@ -10,8 +10,6 @@ from steersman._tool_names import LISTED_AS, RENAMED
 from steersman.messages.system import Init
 from steersman.options import Options
 
-__all__ = ["Difference", "differences", "forbidden_tools"]
-
 ADDED = frozenset(
     {
         "StructuredOutput",

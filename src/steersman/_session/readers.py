@@ -17,8 +17,6 @@ from steersman.errors import ReaderLagged
 from steersman.journal import Entry, Journal, Kind, Lagged
 from steersman.journal.journal import CONVERSATION
 
-__all__ = ["FlatReader", "JournalReader", "StoredReader", "TurnReader"]
-
 log = logging.getLogger("steersman.session")
 
 T = TypeVar("T")

@@ -17,8 +17,6 @@ from steersman.messages.turns import User
 from steersman.options import checks
 from steersman.options.own_flags import REPLAYS
 
-__all__ = ["SessionReaders"]
-
 T = TypeVar("T")
 
 

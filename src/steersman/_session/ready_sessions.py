@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from steersman._session.session import Session, start_ahead
 
-__all__ = ["ReadySessions"]
-
 
 class ReadySessions:
     """Sessions of new conversations, started and initialized. Each is given away once."""

@@ -9,8 +9,6 @@ from steersman._session.turn import SentPrompt
 from steersman.options import Revival
 from steersman.transcripts import has_prompt, was_folded
 
-__all__ = ["Handover", "RestartBudget", "plan_handover"]
-
 
 class RestartBudget:
     """How many restarts in a row are left, and how long to wait before each."""

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.parts import Parts
 
-__all__ = ["CEILING", "ceiling_of", "wait_for_rest"]
-
 log = logging.getLogger("steersman.session")
 
 CEILING = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"

@@ -20,8 +20,6 @@ from steersman.options import checks
 from steersman.ports import StoredTurn
 from steersman.transcripts.lookup import deferred_tool, has_prompt
 
-__all__ = ["Checkpoint", "KnownTurns", "PromptCount", "PromptSender"]
-
 MOST_SETTLED = 200
 
 RESUMING = 5.0

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from steersman._session.requests.policy_hook import PolicyHook
     from steersman.options.keywords import OptionKwargs
 
-__all__ = ["FlightData", "Restored", "Resumption", "SessionSetup", "Stored"]
-
 Redact = Callable[[bytes], bytes]
 
 

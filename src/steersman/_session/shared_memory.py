@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from steersman.errors import UsageError
 from steersman.journal import Journal
 
-__all__ = ["DEFAULT_TOTAL", "SHARED", "SharedMemory", "limit_journal_memory"]
-
 DEFAULT_TOTAL = 1024 * 1024 * 1024
 """Bytes of lines that all journals of this process keep, at first."""
 

@@ -16,8 +16,6 @@ from steersman.journal.state import (
 )
 from steersman.permissions import CanUseTool
 
-__all__ = ["snapshot"]
-
 
 def snapshot(
     status: Status, tasks: RequestTasks | None, prompts: PromptQueue, session_id: str | None

@@ -45,8 +45,6 @@ from steersman.messages.turns import Result
 from steersman.options import Options, StartupLimits
 from steersman.ports import Transport
 
-__all__ = ["begin_totals", "start", "startup_error"]
-
 log = logging.getLogger("steersman.session")
 
 T = TypeVar("T")

@@ -12,8 +12,6 @@ from steersman._session.requests.tasks import Need
 from steersman.journal import Kind, Move, Phase, step
 from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
 
-__all__ = ["Status"]
-
 # Enum member lookups are slow on Python 3.11, and these run for every control request.
 RUNNING, PHASE = Phase.RUNNING, Kind.PHASE
 

@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from steersman.journal.blocks import BlockUpdate
     from steersman.journal.snapshot import State
 
-__all__ = [
-    "LINES",
-    "Delivery",
-    "SentPrompt",
-    "Turn",
-    "TurnReaders",
-    "TurnSession",
-    "TurnState",
-    "When",
-]
-
 T = TypeVar("T")
 
 When = Literal["later", "next", "now"]

@@ -11,8 +11,6 @@ from steersman.hooks.matchers import names_in
 from steersman.messages.system import Init
 from steersman.options import Options
 
-__all__ = ["unknown_names"]
-
 
 def unknown_names(init: Init, options: Options) -> list[str]:
     """Return a text for each name in `options` that is not in the CLI's lists, in order.

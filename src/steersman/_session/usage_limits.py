@@ -27,8 +27,6 @@ from steersman.messages.turns import Assistant, Result
 from steersman.messages.usage import ModelUsage, Usage
 from steersman.options import Budget, Caps, Limits
 
-__all__ = ["UsageLimiter"]
-
 PATIENCE = 10.0
 """Seconds for the CLI to obey an interrupt, or to answer `get_usage`."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["NOTHING", "Spent", "UsageTotals"]
-
 
 @dataclass(frozen=True, slots=True)
 class Spent:

@@ -18,8 +18,6 @@ from steersman.journal.calls import ToolCallRecord
 from steersman.messages.limits import ApiRetry
 from steersman.options import Watchdog
 
-__all__ = ["SilenceWatchdog"]
-
 
 class SilenceWatchdog:
     """Watches the CLI of one session while a prompt is unsettled."""

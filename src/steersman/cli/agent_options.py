@@ -18,8 +18,6 @@ from steersman.permissions import Policy
 if TYPE_CHECKING:
     from steersman.options.keywords import OptionKwargs
 
-__all__ = ["AgentWords", "agent_options", "read_file"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 OPTIONS = (

@@ -13,8 +13,6 @@ from steersman.inbox import AskOutcome, Change
 from steersman.permissions import Allow, Ask, Deny
 from steersman.permissions.json_form import answer_to_json, ask_to_json
 
-__all__ = ["as_json", "as_line", "as_page", "change_as_json", "change_as_line"]
-
 SHOWN = 60
 """How many characters of an input are in the line of an ask."""
 

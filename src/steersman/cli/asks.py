@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from steersman.permissions import Ask
     from steersman.stores import PostgresStore, SqliteStore
 
-__all__ = ["add_command", "open_store"]
-
 DONE, NOT_OPEN, CANNOT, INTERRUPTED = 0, 1, 2, 130
 VARIABLE = "STEERSMAN_STORE"
 SQLITE = "sqlite://"

@@ -12,8 +12,6 @@ from typing import Literal
 from steersman._json import JsonObject, is_array, is_mapping
 from steersman._terminal import exact, one_line
 
-__all__ = ["CallView", "Line", "brief", "view"]
-
 MOST_LINES = 40
 """How many lines of a call are shown at first."""
 LONGEST_BRIEF = 200

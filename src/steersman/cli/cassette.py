@@ -11,8 +11,6 @@ from steersman.cli.commands import Commands
 from steersman.errors import UsageError
 from steersman.testing.cassettes.lint import lint
 
-__all__ = ["add_command", "lint_files"]
-
 CLEAN, LEAKING, UNREADABLE = 0, 1, 2
 
 

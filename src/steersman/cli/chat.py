@@ -33,8 +33,6 @@ from steersman.permissions import Decision, PermissionContext, QuestionAnswer, Q
 if TYPE_CHECKING:
     from steersman.options.keywords import OptionKwargs
 
-__all__ = ["Chat", "command"]
-
 HELP = "enter: next · ctrl-o: now · ctrl-l: later · ctrl-c: interrupt, twice: leave"
 NOTES: dict[When, str] = {
     "next": "will be read after this tool",

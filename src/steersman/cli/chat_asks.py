@@ -22,8 +22,6 @@ from steersman.permissions import (
     QuestionAsk,
 )
 
-__all__ = ["ChatAsks"]
-
 Edit = Callable[[JsonDict], Awaitable[JsonDict]]
 
 

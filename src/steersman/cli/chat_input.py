@@ -17,8 +17,6 @@ from steersman._json import JsonDict
 from steersman.cli.chat_keys import ANSWERS, Keys, key_bindings
 from steersman.cli.editing import edited
 
-__all__ = ["BottomPrompt", "Input", "PlainInput"]
-
 REFRESH = 0.5
 """Seconds between two looks at what the session does."""
 LONGEST_LINE = 65536

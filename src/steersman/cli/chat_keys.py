@@ -9,8 +9,6 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from steersman.agent import When
 
-__all__ = ["ANSWERS", "Keys", "key_bindings"]
-
 ANSWERS = ("y", "a", "n", "e", "?")
 
 

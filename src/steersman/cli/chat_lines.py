@@ -15,8 +15,6 @@ from steersman.journal import Entry, Kind
 from steersman.journal.text import TextStream
 from steersman.messages import Assistant, ToolResultBlock, ToolUseBlock, User
 
-__all__ = ["ChatLines", "LineStream"]
-
 LOST = "this terminal was too slow; the journal no longer has"
 
 

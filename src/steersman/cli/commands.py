@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["BUILT_IN", "GROUP", "SUMMARIES", "Commands", "add_missing", "installed", "missing"]
-
 GROUP = "steersman.commands"
 
 BUILT_IN = (

@@ -11,8 +11,6 @@ from click.shell_completion import shell_complete
 
 from steersman.cli.commands import SUMMARIES
 
-__all__ = ["complete"]
-
 
 class _Commands(click.Group):
     """All commands, each imported when its own words are completed."""

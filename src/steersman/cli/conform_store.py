@@ -14,8 +14,6 @@ from steersman.cli.output import complain
 from steersman.errors import UsageError
 from steersman.testing.stores.checking import MANY, TIMEOUT, MakeStore, check, rule_names
 
-__all__ = ["add_store_form", "main"]
-
 GOOD, BAD, CANNOT = 0, 1, 2
 INTERRUPTED = 130
 

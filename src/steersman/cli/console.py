@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from steersman.stores import SqliteStore
     from steersman.web import Bridge
 
-__all__ = ["add_command"]
-
 DONE, CANNOT = 0, 2
 LOOPBACK = "127.0.0.1"
 MOST_PORT = 65535

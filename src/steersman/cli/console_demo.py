@@ -12,8 +12,6 @@ from steersman._json import Json, is_array
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, Usage, call, say, stall, step
 
-__all__ = ["PROMPT", "console_script", "prepare"]
-
 PROMPT = "Our prices are rounded wrongly. Please find out why, and fix it."
 
 TYPING = 0.02

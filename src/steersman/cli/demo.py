@@ -23,8 +23,6 @@ from steersman.journal import TurnResult
 from steersman.permissions import Allow, Decision, Deny, PermissionContext
 from steersman.testing.sandbox import find_any_cli
 
-__all__ = ["REAL_BUDGET_USD", "Demo", "StageName", "add_command", "show"]
-
 StageName = Literal["any", "embedded", "real"]
 
 REAL_BUDGET_USD = 0.5

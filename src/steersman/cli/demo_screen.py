@@ -11,8 +11,6 @@ from typing import TextIO
 
 from steersman._terminal import printable
 
-__all__ = ["Screen", "screen_for"]
-
 GUTTER = 9
 NARROWEST = 2 * GUTTER
 WIDEST = 88

@@ -7,8 +7,6 @@ from pathlib import Path
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, Usage, call, say, stall, step
 
-__all__ = ["PROMPT", "demo_script"]
-
 PROMPT = (
     "What is 19.99 + 5.01? Use the add tool, write the total to total.txt, push it with"
     " `git push`, then tidy up with `rm total.txt`."

@@ -14,8 +14,6 @@ from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script
 from steersman.testing.scripted.cli import ScriptedCLI
 
-__all__ = ["Stage", "embedded", "real", "stock"]
-
 MakeScript = Callable[[Path], Script]
 
 

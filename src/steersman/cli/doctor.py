@@ -17,8 +17,6 @@ from steersman.cli.statuses import CANNOT_START, COMPLETED
 from steersman.diagnosis import Diagnosis, Finding, doctor
 from steersman.options import Options
 
-__all__ = ["add_command", "as_lines"]
-
 COLOURS = {"ok": "32", "warn": "33", "fail": "1;31", "skip": "2"}
 LEAST_WIDTH = 20
 

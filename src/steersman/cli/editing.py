@@ -12,8 +12,6 @@ from pathlib import Path
 from steersman import _json
 from steersman._json import JsonDict
 
-__all__ = ["EditFailed", "edited"]
-
 OTHERWISE = "vi"
 
 

@@ -12,8 +12,6 @@ from steersman.errors import (
     UsageError,
 )
 
-__all__ = ["status_of"]
-
 AT_LIMIT = frozenset({"max_turns", "budget_exhausted"})
 """The CLI's words for a turn that reached a limit."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from steersman.fleet.ports import JobRow, JobState
     from steersman.fleet.worker import Worker
 
-__all__ = ["command"]
-
 VARIABLE = "STEERSMAN_STORE"
 STATES = ("queued", "running", "parked", "held", "settled")
 

@@ -13,8 +13,6 @@ from steersman.errors import UsageError
 if TYPE_CHECKING:
     from steersman.agent import Agent
 
-__all__ = ["imported", "load_agent"]
-
 
 def imported(argument: str, name: str, form: str) -> Any:
     """Return what `name` names. Raises `UsageError` if it cannot be imported.

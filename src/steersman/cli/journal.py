@@ -20,8 +20,6 @@ from steersman.journal.replaying import replay
 from steersman.permissions import DryRun, Policy
 from steersman.stores import read_journal
 
-__all__ = ["command"]
-
 NOT_SHOWN = frozenset({Kind.PARTIAL, Kind.BOOKKEEPING})
 DECISIONS = frozenset({Kind.ASKED, Kind.DECIDED, Kind.UNDECIDED})
 LONGEST = 300

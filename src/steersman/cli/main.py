@@ -19,8 +19,6 @@ from steersman.cli.statuses import COMPLETED, FAILED, INTERRUPTED, MISUSE
 if TYPE_CHECKING:
     import click
 
-__all__ = ["COMPLETION", "main"]
-
 COMPLETION = "_STEERSMAN_COMPLETE"
 """The variable with which a shell asks for completions."""
 EXTRA = frozenset({"click", "prompt_toolkit", "rich"})

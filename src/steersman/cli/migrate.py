@@ -25,8 +25,6 @@ from steersman.compat.migrating import (
 )
 from steersman.errors import UsageError
 
-__all__ = ["command"]
-
 Migrate = Callable[[bytes], Migrated]
 
 PYTHON = ("*.py", "*.pyi", "*.pyw")

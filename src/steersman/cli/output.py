@@ -11,15 +11,6 @@ from typing import TextIO
 
 from steersman._terminal import printable
 
-__all__ = [
-    "complain",
-    "fill_descriptors",
-    "has_colour",
-    "make_encodable",
-    "stop_writing",
-    "warn_if_ctrl_c_is_ignored",
-]
-
 
 def complain(error: object) -> None:
     """Write an error to stderr, each control character as an escape."""

@@ -15,8 +15,6 @@ from steersman.cli.output import complain
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["overview", "summary_of", "version"]
-
 HEAD = "Drive the stock Claude Code CLI: run it, steer it, and see what it did."
 FOOT = (
     (

@@ -12,8 +12,6 @@ from steersman._terminal import printable
 from steersman.cli.call_text import CallView, Line
 from steersman.cli.output import has_colour
 
-__all__ = ["LEAST", "Page", "console_for"]
-
 GUTTER, GAP = 7, 2
 LEAST = 20
 """The narrowest column of text; in a narrower terminal, lines are wider than that."""

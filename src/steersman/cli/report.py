@@ -17,8 +17,6 @@ from steersman.cli.page import Page, console_for
 from steersman.cli.run_json import line_of
 from steersman.errors import UsageError
 
-__all__ = ["command", "explained", "read_bundle"]
-
 NAMES = "flight-*.json"
 KNOWN_FORMAT = 1
 MOST_LINES = 10

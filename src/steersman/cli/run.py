@@ -31,8 +31,6 @@ from steersman.journal.calls import ToolCallRecord
 if TYPE_CHECKING:
     from steersman.options.keywords import OptionKwargs
 
-__all__ = ["command", "status_after"]
-
 SETTLING = 5.0
 """Seconds that an interrupted turn may take to end."""
 

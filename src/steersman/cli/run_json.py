@@ -10,8 +10,6 @@ from steersman.errors import SteersmanError
 from steersman.journal import TurnResult
 from steersman.messages.parsing import Message, to_json
 
-__all__ = ["as_object", "error_object", "line_of", "message_line"]
-
 
 def as_object(result: TurnResult, session_id: str | None, status: int) -> JsonDict:
     """Return the result as plain values."""

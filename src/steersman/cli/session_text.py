@@ -18,8 +18,6 @@ from steersman.cli.run_json import line_of
 from steersman.sessions import Hit, SessionInfo, StoredMessage
 from steersman.transcripts.parts import parts_of
 
-__all__ = ["as_rows", "message_json", "print_list", "show_message", "value_json"]
-
 LABELS = {"user": "you", "assistant": "claude"}
 PARTS = {"call": "tool", "result": "result", "thinking": "thought"}
 MOST_LINES = 12

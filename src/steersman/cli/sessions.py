@@ -30,8 +30,6 @@ from steersman.sessions.driving import run_in_private_loop
 from steersman.transcripts import to_html, to_json, to_markdown
 from steersman.transcripts.keys import is_session_id
 
-__all__ = ["command", "find_session"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 PLACES = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CANNOT_START", "COMPLETED", "DENIED", "FAILED", "INTERRUPTED", "LIMIT", "MISUSE"]
-
 COMPLETED, FAILED, MISUSE, DENIED, LIMIT, CANNOT_START = range(6)
 INTERRUPTED = 130
 """What a shell reports for a program that Ctrl-C ended."""

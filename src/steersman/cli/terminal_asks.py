@@ -22,8 +22,6 @@ from steersman.permissions import (
     QuestionAsk,
 )
 
-__all__ = ["DENIED", "HIDDEN", "KEYS", "TERMINAL", "TerminalAsks", "chosen", "reason_of"]
-
 TERMINAL = "/dev/tty"
 KEYS = "[y] yes  [a] always here  [n] no, because...  [e] edit  [?] why asked"
 NO_TERMINAL = "There is no terminal to ask on, so this was denied."

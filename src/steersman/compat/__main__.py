@@ -6,7 +6,5 @@ import sys
 
 from steersman.compat._running import main
 
-__all__: list[str] = []
-
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -17,8 +17,6 @@ from typing import Any
 
 import steersman.compat
 
-__all__ = ["OFFICIAL", "PUBLIC", "install"]
-
 OFFICIAL = "claude_agent_sdk"
 DISTRIBUTION = "claude-agent-sdk"
 PUBLIC = {

@@ -9,8 +9,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["ToolAnnotations"]
-
 if TYPE_CHECKING:
 
     class ToolAnnotations:

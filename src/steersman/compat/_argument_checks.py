@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from steersman._json import Json, JsonObject, is_array, is_mapping
 
-__all__ = ["problem_in"]
-
 Path: TypeAlias = tuple[str, ...]
 WEAK = ("anyOf", "oneOf")
 """Keywords whose problems explain less than others at the same place."""

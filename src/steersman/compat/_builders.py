@@ -43,8 +43,6 @@ from steersman.compat._shapes.system import (
 )
 from steersman.compat._shapes.usage import RateLimitInfo
 
-__all__ = ["BLOCK_BUILDERS", "BUILDERS", "SYSTEM_BUILDERS", "USER_BLOCK_BUILDERS"]
-
 BlockBuilder: TypeAlias = Callable[[JsonDict], ContentBlock]
 
 

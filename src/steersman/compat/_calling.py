@@ -10,8 +10,6 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-__all__ = ["Call", "Notify", "call_here", "notify_here"]
-
 Call: TypeAlias = Callable[..., Awaitable[Any]]
 """Calls a function of the program with these arguments, and awaits what it returns if needed."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from steersman.compat.types import ClaudeAgentOptions, Message
     from steersman.options import Options
 
-__all__ = ["Conversation"]
-
 log = logging.getLogger("steersman.compat")
 
 CONNECTING = 600.0

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from steersman._session.turn import Turn
     from steersman.compat.types import Message
 
-__all__ = ["Cursor"]
-
 BOOKKEEPING, SETTLED = Kind.BOOKKEEPING, Kind.SETTLED
 
 IS_USER = b'"type":"user"'

@@ -8,8 +8,6 @@ import re
 import tokenize
 from dataclasses import dataclass, field
 
-__all__ = ["Edits", "Source"]
-
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 

@@ -13,8 +13,6 @@ from steersman.compat._warnings import warn
 if TYPE_CHECKING:
     from steersman.compat._shapes.options import ClaudeAgentOptions
 
-__all__ = ["variables"]
-
 logger = logging.getLogger("steersman.compat")
 
 REPLACED = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})

@@ -10,8 +10,6 @@ from typing import Any
 
 from steersman.compat._warnings import warn
 
-__all__ = ["apply_extra_args"]
-
 
 def _list(value: str) -> tuple[str, ...]:
     return tuple(each for each in value.split(",") if each)

@@ -11,8 +11,6 @@ from steersman._session.turn import When
 from steersman.errors import Described, UsageError
 from steersman.options import checks
 
-__all__ = ["UserLine", "user_line"]
-
 ALLOWED = 'a dict such as {"type": "user", "message": {"role": "user", "content": "..."}}'
 
 READ = frozenset({"type", "message", "uuid", "priority", "shouldQuery", "parent_tool_use_id"})

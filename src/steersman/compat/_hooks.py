@@ -31,8 +31,6 @@ from steersman.hooks.registry import (
 if TYPE_CHECKING:
     from steersman.compat._shapes.hooks import HookMatcher
 
-__all__ = ["native_hooks"]
-
 JAVASCRIPT_GROUP = re.compile(r"\(\?<(?![=!])")
 """How a named group begins in JavaScript."""
 

@@ -9,8 +9,6 @@ from steersman.options.agents import AgentDefinition
 from steersman.options.checks import plain
 from steersman.options.fields import Options
 
-__all__ = ["LenientOptions", "WrittenAgent"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LenientOptions(Options):

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["HOMES"]
-
 HOMES: Final[dict[str, tuple[str, ...]]] = {
     "_errors": (
         "CLIConnectionError",

@@ -19,24 +19,6 @@ from steersman.options.checks import UUID
 if TYPE_CHECKING:
     from steersman.compat._shapes.options import ClaudeAgentOptions
 
-__all__ = [
-    "agents",
-    "check",
-    "output_format",
-    "plugins",
-    "rules",
-    "servers",
-    "settings",
-    "settle_conversation",
-    "settle_denials",
-    "settle_models",
-    "skills",
-    "sources",
-    "system_prompt",
-    "thinking",
-    "tools",
-]
-
 ALL_SOURCES = ("user", "project", "local")
 SKILL_SOURCES = ("user", "project")
 PRESET: Mapping[str, str] = {"type": "preset", "preset": "claude_code"}

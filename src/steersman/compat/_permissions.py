@@ -18,8 +18,6 @@ from steersman.compat._warnings import warn
 from steersman.permissions.decisions import Allow, Decision, Deny
 from steersman.permissions.questions import PermissionContext
 
-__all__ = ["native_approver", "warn_of_shadows"]
-
 Approve = Callable[[str, dict[str, Any], PermissionContext], Awaitable[Decision]]
 
 

@@ -30,8 +30,6 @@ from steersman.errors import (
 if TYPE_CHECKING:
     from steersman.compat.types import ResultMessage
 
-__all__ = ["NOT_CONNECTED", "as_official", "has_exited_in_order", "official_errors", "result_error"]
-
 NOT_CONNECTED = "Not connected. Call connect() first."
 
 

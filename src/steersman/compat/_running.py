@@ -18,8 +18,6 @@ from typing import Any
 
 from steersman.compat._aliases import install
 
-__all__ = ["main"]
-
 USAGE = """\
 usage: python -m steersman.compat PROGRAM.py [ARGUMENT...]
        python -m steersman.compat -m MODULE [ARGUMENT...]

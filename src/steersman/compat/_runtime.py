@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 if TYPE_CHECKING:
     from steersman._session.session import Session
 
-__all__ = ["SAME_LOOP", "Runtime", "SameLoop"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from steersman.compat._calling import Notify
 
-__all__ = ["StderrLines"]
-
 logger = logging.getLogger("steersman.compat")
 
 

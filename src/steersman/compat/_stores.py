@@ -7,8 +7,6 @@ from typing import Any
 
 from steersman.compat._calling import Call
 
-__all__ = ["CalledStore"]
-
 
 class CalledStore:
     """Has the methods of `store`, called through `call`. What the store lacks, it lacks too."""

@@ -8,8 +8,6 @@ from typing import Any
 from steersman._json import JsonDict, is_mapping
 from steersman.tools.results import ToolResult, plain_text, text_block
 
-__all__ = ["result_of"]
-
 logger = logging.getLogger("steersman.compat")
 
 

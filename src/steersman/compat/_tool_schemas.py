@@ -23,8 +23,6 @@ from typing import (
 
 from steersman._json import JsonDict, is_mapping
 
-__all__ = ["schema_of"]
-
 Annotation: TypeAlias = Any
 
 PLAIN: Mapping[object, str] = {

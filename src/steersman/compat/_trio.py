@@ -23,8 +23,6 @@ from steersman.transports.at_exit import AT_EXIT
 if TYPE_CHECKING:
     from steersman._session.session import Session
 
-__all__ = ["TrioRuntime"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

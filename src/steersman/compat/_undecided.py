@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["MENTION", "OLDER", "PACKAGES", "RENAMED", "Note", "notes_of_lines", "notes_of_tree"]
-
 OLDER = "claude_code_sdk"
 PACKAGES = frozenset({"claude_agent_sdk", OLDER})
 RENAMED = {"ClaudeCodeOptions": "ClaudeAgentOptions"}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import warnings
 
-__all__ = ["TranslationWarning", "warn"]
-
 PACKAGE = "steersman."
 
 

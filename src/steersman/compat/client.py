@@ -27,8 +27,6 @@ if TYPE_CHECKING:
         PermissionMode,
     )
 
-__all__ = ["ClaudeSDKClient", "query"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

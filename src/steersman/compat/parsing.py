@@ -15,8 +15,6 @@ from steersman.compat._errors import CLIJSONDecodeError, MessageParseError
 from steersman.compat._shapes.messages import Message, StreamEvent
 from steersman.compat._shapes.raw import RAW
 
-__all__ = ["message_from_line", "parse_message", "raw_of"]
-
 PARTIAL = b'{"type":"stream_event",'
 """How the CLI begins the lines that are by far the most."""
 

@@ -9,8 +9,6 @@ import sys
 
 from steersman.compat._runtime import SAME_LOOP, Runtime
 
-__all__ = ["current_runtime"]
-
 
 def current_runtime() -> Runtime:
     """Return the runtime of the caller, who awaits in asyncio or in trio."""

@@ -14,8 +14,6 @@ from steersman.compat._shapes.stored_sessions import SessionStore
 from steersman.testing.stores.official_rules import OFFICIAL
 from steersman.testing.stores.rules import Bench, Broken, Rule, Store
 
-__all__ = ["run_session_store_conformance"]
-
 TIMEOUT = 60.0
 """Seconds that one rule may take."""
 OPTIONAL = frozenset(name for rule in OFFICIAL for name in rule.needs)

@@ -21,8 +21,6 @@ from steersman.ports import Channel, Launch, Receiver
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-__all__ = ["CustomTransport", "Transport"]
-
 log = logging.getLogger("steersman.compat")
 
 STOPPING = 1.0

@@ -22,8 +22,6 @@ from steersman.options import Options, StartupLimits
 from steersman.transports import leftovers
 from steersman.transports.locate import locate
 
-__all__ = ["Handshake", "Machine"]
-
 PATIENCE = 20.0
 """Seconds for each phase of the start."""
 MCP_PATIENCE = 10.0

@@ -27,8 +27,6 @@ from steersman.errors import UsageError
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.options import Options
 
-__all__ = ["CHECKS", "doctor", "examine"]
-
 CHECKS: tuple[Check, ...] = (
     CLI,
     PROTOCOL,

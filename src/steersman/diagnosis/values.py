@@ -9,8 +9,6 @@ from typing import Literal
 from steersman._json import JsonDict
 from steersman.diagnosis.machine import Machine
 
-__all__ = ["Check", "Diagnosis", "Finding", "Status", "failed", "ok", "skipped", "warned"]
-
 Status = Literal["ok", "warn", "fail", "skip"]
 
 

@@ -13,8 +13,6 @@ from steersman.fleet.queue import JobQueue
 from steersman.inbox.rows import ReadyWork
 from steersman.ports import Conversation, SupportsWork
 
-__all__ = ["AnswerSignals", "AnswerWatch"]
-
 
 class AnswerSignals:
     """Signals each conversation that can be continued, again until the signal has arrived.

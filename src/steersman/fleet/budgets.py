@@ -14,8 +14,6 @@ from steersman.errors import LimitReached, UsageError
 from steersman.options import checks
 from steersman.ports import Clock
 
-__all__ = ["BudgetPeriod", "BudgetStatus", "Budgets", "Room", "check_budget", "period_of"]
-
 BudgetPeriod = Literal["day", "month", "ever"]
 """How long a budget lasts. Days and months are those of UTC."""
 

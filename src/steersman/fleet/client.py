@@ -22,8 +22,6 @@ from steersman.fleet.stored_jobs import StoredJob
 from steersman.options import Limits, checks
 from steersman.stores import StoredBudget, WorkerRow
 
-__all__ = ["FleetClient", "StoreStatus"]
-
 STATES: tuple[JobState, ...] = ("queued", "running", "parked", "held")
 _check_limits = checks.optional(checks.instance_of(Limits, "a Limits value, or None"))
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from steersman.ports import Clock
     from steersman.stores import PostgresStore, SqliteStore
 
-__all__ = ["Fleet"]
-
 log = logging.getLogger("steersman.fleet")
 
 _check_limits = checks.optional(checks.instance_of(Limits, "a Limits value, or None"))

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from steersman.fleet.memory import free_memory
 from steersman.options import checks
 
-__all__ = ["Governor"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Governor:

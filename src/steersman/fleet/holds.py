@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 
 from steersman.fleet.ports import JobState
 
-__all__ = ["Hold", "behind", "memory_hold", "rate_hold"]
-
 MEGABYTE = 1 << 20
 
 

@@ -9,8 +9,6 @@ from steersman.fleet.ports import JobSpec, JobState
 from steersman.journal import Entry
 from steersman.journal.results import TurnResult
 
-__all__ = ["Job", "JobSource"]
-
 
 class JobSource(Protocol):
     """What one `Job` is read from: this process, or a store."""

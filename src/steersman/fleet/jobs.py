@@ -13,8 +13,6 @@ from steersman.fleet.ports import Engine, JobSpec, SegmentEnd
 from steersman.journal.results import Outcome, TurnResult
 from steersman.journal.value_json import result_to_json
 
-__all__ = ["answered", "failed_result", "run_job"]
-
 LONGEST_WAIT = 24 * 3600.0
 """Seconds after which a job looks at its messages again."""
 

@@ -7,8 +7,6 @@ from itertools import count
 
 from steersman.fleet.orders import ConversationState
 
-__all__ = ["Line"]
-
 
 class Line:
     """Conversations by the highest priority of their turns, then by who has waited longest.

@@ -22,8 +22,6 @@ from steersman.journal.results import TurnResult
 from steersman.journal.value_json import result_from_json
 from steersman.ports import Clock
 
-__all__ = ["JobLife", "JobLives", "LocalJob"]
-
 
 @dataclass(slots=True)
 class _Life:

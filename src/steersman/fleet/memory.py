@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-__all__ = ["cgroup_paths", "free_memory", "meminfo_free"]
-
 Read = Callable[[str], str | None]
 """Returns the text of a file; None if there is none."""
 

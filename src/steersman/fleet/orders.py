@@ -6,19 +6,6 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-__all__ = [
-    "Action",
-    "Begin",
-    "Close",
-    "ConversationState",
-    "Leave",
-    "Order",
-    "Prepare",
-    "Refuse",
-    "SessionState",
-    "SlotCounts",
-]
-
 SessionState = Literal["none", "working", "warm", "closing"]
 
 

@@ -16,22 +16,6 @@ from typing import Literal, Protocol, TypeAlias
 
 from steersman._json import Json, JsonDict, JsonObject
 
-__all__ = [
-    "HIGHEST",
-    "LOWEST",
-    "NO_SLOT",
-    "Engine",
-    "JobCode",
-    "JobEvent",
-    "JobRow",
-    "JobSpec",
-    "JobState",
-    "Segment",
-    "SegmentEnd",
-    "conversation_prefix",
-    "job_id",
-]
-
 LOWEST, HIGHEST = -1000, 1000
 """The range of priorities. A job of a higher one gets a slot first; 0 is usual."""
 

@@ -21,8 +21,6 @@ from steersman.fleet.ports import JobEvent, JobRow, JobSpec, JobState, SegmentEn
 from steersman.fleet.slots import Slots
 from steersman.ports import Clock
 
-__all__ = ["JobQueue", "Join"]
-
 KEPT = 1000
 """How many settled jobs are kept, with their results."""
 

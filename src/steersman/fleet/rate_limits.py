@@ -5,8 +5,6 @@ from __future__ import annotations
 from steersman.messages.limits import ApiRetry, RateLimitEvent
 from steersman.messages.parsing import Message
 
-__all__ = ["RateControl", "limited_until"]
-
 STATUSES = frozenset({429, 529})
 NAMES = frozenset({"rate_limit", "overloaded"})
 """The CLI's names for these failures, should it report no status."""

@@ -26,8 +26,6 @@ from steersman.fleet.ports import NO_SLOT
 from steersman.fleet.rate_limits import RateControl
 from steersman.fleet.slot_table import SlotTable
 
-__all__ = ["Scheduler"]
-
 
 class Scheduler:
     """The turns and sessions of one process. Every method takes the time as `now`."""

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from steersman.options.keywords import OptionKwargs
     from steersman.stores import PostgresStore, SqliteStore
 
-__all__ = ["StoreSegments", "segment"]
-
 log = logging.getLogger("steersman.fleet")
 
 AGAIN = 1.0

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from steersman.inbox import StoredInbox
     from steersman.options.keywords import OptionKwargs
 
-__all__ = ["FleetSessions", "Observer"]
-
 INTERRUPTING = 20.0
 """Seconds for a turn to end after it was cancelled."""
 

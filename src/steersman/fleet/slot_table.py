@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from steersman.fleet.orders import ConversationState, SessionState, SlotCounts
 
-__all__ = ["SlotTable"]
-
 
 class SlotTable:
     """The conversations that have a session: at most as many as there are slots."""

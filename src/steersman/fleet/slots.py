@@ -24,8 +24,6 @@ from steersman.fleet.scheduler import Scheduler
 from steersman.fleet.specs import cost_of, usd_of
 from steersman.ports import Clock
 
-__all__ = ["Runner", "Slots"]
-
 log = logging.getLogger("steersman.fleet")
 
 LOOK_AGAIN = 1.0

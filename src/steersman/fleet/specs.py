@@ -14,8 +14,6 @@ from steersman.journal.results import TurnResult
 from steersman.journal.value_json import result_to_json
 from steersman.options.limits import Caps, Limits
 
-__all__ = ["budget_of", "cost_of", "limits_fields", "limits_for", "result_json", "usd_of"]
-
 
 def limits_fields(limits: Limits | None) -> JsonDict | None:
     """Return limits as JSON, without what is not limited."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from steersman.fleet.budgets import BudgetStatus
 
-__all__ = ["Drained", "FleetStatus"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetStatus:

@@ -18,8 +18,6 @@ from steersman.journal.value_json import result_from_json
 from steersman.options import checks
 from steersman.stores import PostgresStore, SqliteStore
 
-__all__ = ["StoredJob"]
-
 WAITS = 30.0
 """Seconds for one wait for a result; it is repeated."""
 LAST_ENTRIES = 2.0

@@ -10,8 +10,6 @@ from steersman.fleet.holds import Hold, memory_hold, rate_hold
 from steersman.fleet.rate_limits import RateControl, limited_until
 from steersman.messages.parsing import Message
 
-__all__ = ["TurnGate"]
-
 
 class TurnGate:
     """The governor of one worker. It observes the messages of all turns."""

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from steersman.stores import PostgresStore, SqliteStore
     from steersman.stores._sql.fleet import FleetTable
 
-__all__ = ["Worker", "worker_name"]
-
 log = logging.getLogger("steersman.fleet")
 
 LEASE = 15.0

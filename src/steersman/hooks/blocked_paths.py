@@ -18,8 +18,6 @@ from steersman._effort import Effort
 from steersman._globs import fits_parts
 from steersman._json import Json, is_array, is_object
 
-__all__ = ["BlockedPath", "Unreadable", "find_blocked", "parse_blocked"]
-
 LIMIT = 32 * 1024
 """Characters of a command or path; a longer one is not read, and is blocked."""
 SHORT = 4096

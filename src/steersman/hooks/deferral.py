@@ -16,8 +16,6 @@ from steersman.hooks.events import PreToolUse
 from steersman.hooks.outputs import ToolVerdict
 from steersman.hooks.replies import Reply
 
-__all__ = ["DeferralCheck", "is_own_tool"]
-
 IN_SUBAGENT = (
     "Denied: {tool} cannot be deferred in a subagent, because the CLI would lose the call. Report"
     " this to the main agent, which can call it."

@@ -23,8 +23,6 @@ from steersman.hooks.outputs import (
 )
 from steersman.hooks.replies import AsyncReply, CommonReply, Reply, deny
 
-__all__ = ["InvalidReply", "blocking_reply", "changed_input", "encode_reply", "parse_reply"]
-
 NAMES = {"continue_": "continue", "async_": "async"}
 """Fields that are reserved in Python, as the official Python SDK writes them."""
 

@@ -19,8 +19,6 @@ from steersman.errors import (
 )
 from steersman.permissions import Ask
 
-__all__ = ["AskOutcome", "Change", "Watch"]
-
 EXPIRED = "Denied: no answer came in time."
 
 MOST_WAITING = 10_000

@@ -10,8 +10,6 @@ from steersman.errors import AskChanged, AskError, SteersmanError, UsageError
 from steersman.inbox.changes import AskOutcome
 from steersman.permissions import Ask
 
-__all__ = ["answer_each", "check_answer", "check_expires_after", "check_name", "seen_of"]
-
 
 def check_name(argument: Literal["by", "to"], given: object) -> None:
     """Raise `UsageError` if `given` is not a name."""

@@ -27,8 +27,6 @@ from steersman.inbox.checks import (
 from steersman.permissions import Ask, AskKind
 from steersman.ports import Clock
 
-__all__ = ["Inbox", "Settle"]
-
 REMEMBERED = 10_000
 """How many outcomes are kept, so that late answers raise an error that names the first one."""
 

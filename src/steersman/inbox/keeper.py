@@ -19,8 +19,6 @@ from steersman.inbox.changes import Watch
 from steersman.inbox.rows import AskRows
 from steersman.inbox.waiting import Waiting, WaitingAsks
 
-__all__ = ["AskKeeper", "Observed"]
-
 log = logging.getLogger("steersman.inbox")
 
 FIRST_RETRY, LAST_RETRY = 0.1, 1.0

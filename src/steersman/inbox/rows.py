@@ -17,8 +17,6 @@ from steersman.permissions.asks import Answer
 from steersman.permissions.json_form import answer_from_json
 from steersman.ports import Conversation, DurableWork, StoredAsk
 
-__all__ = ["AskRow", "AskRows", "Ending", "ReadyWork"]
-
 Ending = Literal["answered", "expired"]
 
 STRANGE = "its row cannot be read: a later release of steersman wrote it, or it was removed"

@@ -30,8 +30,6 @@ from steersman.permissions import Ask, AskKind, QuestionAnswer
 from steersman.permissions.asks import Answer
 from steersman.permissions.json_form import answer_to_json
 
-__all__ = ["StoredInbox"]
-
 CLOSED = "Denied: the store of the inbox is closed."
 
 

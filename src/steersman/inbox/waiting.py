@@ -21,8 +21,6 @@ from steersman.inbox.changes import Change, Watch
 from steersman.inbox.rows import AskRow, AskRows
 from steersman.permissions import Ask
 
-__all__ = ["Waiting", "WaitingAsks"]
-
 log = logging.getLogger("steersman.inbox")
 
 NEVER = float("inf")

@@ -12,8 +12,6 @@ from steersman.journal.calls import ToolCallRecord
 from steersman.journal.tasks import Task
 from steersman.messages.tasks import TaskUsage
 
-__all__ = ["MAIN", "AgentNode", "agent_tree"]
-
 MAIN = ""
 """The id of the main agent, which has none on the wire."""
 

@@ -15,8 +15,6 @@ from steersman.journal.partial_json import GrowingText, PartialJson
 from steersman.messages.content import Block, TextBlock, ThinkingBlock, ToolUseBlock
 from steersman.messages.turns import Assistant, StreamEvent
 
-__all__ = ["BlockStream", "BlockUpdate"]
-
 BlockState = Literal["growing", "complete", "dropped"]
 
 

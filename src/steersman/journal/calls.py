@@ -19,8 +19,6 @@ from steersman.messages.content import Block, ToolResultBlock, ToolUseBlock
 from steersman.messages.parsing import Message, parse_message
 from steersman.messages.turns import Assistant, User
 
-__all__ = ["ToolCallRecord", "ToolCallTracker", "ToolEnd", "server_of", "tool_ends_in"]
-
 KEPT = 1000
 """How many finished calls a session remembers; it may run for months."""
 KEPT_BYTES = 4 * 1024 * 1024

@@ -19,8 +19,6 @@ from steersman.messages.base import line_of
 from steersman.messages.turns import Result
 from steersman.messages.usage import ModelUsage, Usage
 
-__all__ = ["Cost", "CostTracker", "add_usage", "totals_in"]
-
 SINCE = b'"model_usage_since_last_result"'
 TOTAL = b'"total_cost_usd"'
 

@@ -15,17 +15,6 @@ from typing import Literal
 from steersman.errors import ApiFailed, NotLoggedIn, SteersmanError, TurnStopped
 from steersman.messages.turns import Result
 
-__all__ = [
-    "ENDS",
-    "End",
-    "Outcome",
-    "cause_of",
-    "end_of",
-    "ended_by_hook",
-    "outcome_of",
-    "was_deferred",
-]
-
 Outcome = Literal["completed", "failed", "interrupted", "cancelled", "parked"]
 """How a turn ended. A `parked` turn is not over: `session.resume_turns()` continues it."""
 

@@ -14,8 +14,6 @@ from steersman._struct import DECODE_ERRORS, SOURCE, source_of
 from steersman.messages.parsing import Message, decode_stream_event, parse_message
 from steersman.messages.turns import set_line
 
-__all__ = ["Entry", "Kind", "Lagged", "message_of"]
-
 
 class Kind(Enum):
     """The kind of an entry."""

@@ -10,8 +10,6 @@ from steersman._json import JsonObject
 from steersman.journal.entries import NOTHING, Entry, Kind
 from steersman.messages.parsing import Message
 
-__all__ = ["CONVERSATION", "DEFAULT_MEMORY", "Journal"]
-
 CONVERSATION = frozenset(
     {Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING, Kind.SETTLED, Kind.RESTARTED}
 )

@@ -20,8 +20,6 @@ from steersman.journal.entries import Entry, Kind
 from steersman.journal.files import TORN, Header, Record, is_plain, is_text, line_of, read_line
 from steersman.journal.redaction import MARK
 
-__all__ = ["EntryEncoder", "from_json", "shortened", "to_json"]
-
 Redact = Callable[[bytes], bytes]
 
 # In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.

@@ -16,8 +16,6 @@ from typing import Final, TypeAlias
 from steersman import _json
 from steersman._json import Json, JsonDict
 
-__all__ = ["NOTHING", "GrowingText", "PartialJson"]
-
 
 class Nothing(Enum):
     """The type of `NOTHING`."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from enum import Enum, StrEnum
 
-__all__ = ["TABLE", "Move", "Phase", "step"]
-
 
 class Phase(StrEnum):
     """The phase of a session."""

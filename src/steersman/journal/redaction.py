@@ -19,8 +19,6 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 from steersman import _json
 from steersman._json import Json
 
-__all__ = ["SHAPES", "Redactor", "secrets_in"]
-
 MARK = "[redacted]"
 SHORTEST = 6
 """Shorter values are not replaced: they occur in ordinary text."""

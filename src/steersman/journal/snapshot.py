@@ -11,18 +11,6 @@ from steersman.journal.phases import Phase
 from steersman.journal.results import TurnResult
 from steersman.journal.tasks import Task
 
-__all__ = [
-    "PendingPermission",
-    "PendingToolCall",
-    "Retrying",
-    "SessionEnded",
-    "SessionSnapshot",
-    "State",
-    "StateChanged",
-    "Stats",
-    "describe",
-]
-
 State = Literal[
     "idle",
     "starting",

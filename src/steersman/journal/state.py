@@ -30,14 +30,6 @@ from steersman.journal.snapshot import (
 from steersman.journal.totals import SessionTotals
 from steersman.permissions.questions import CanUseTool
 
-__all__ = [
-    "StateChange",
-    "StateFollower",
-    "pending_permission",
-    "pending_tool_call",
-    "snapshot_of",
-]
-
 HEAD = 64
 """How many bytes of a sent line contain its type; the rest may be a prompt of megabytes."""
 

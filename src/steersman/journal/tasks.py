@@ -19,8 +19,6 @@ from steersman.messages.tasks import (
     TaskUsage,
 )
 
-__all__ = ["AGENT", "ENDED", "LOST", "RUNNING", "Task", "TaskRegistry"]
-
 RUNNING = "running"
 ENDED = "ended"
 """The task no longer runs, and the CLI has not reported how it ended."""

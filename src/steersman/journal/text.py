@@ -17,8 +17,6 @@ from steersman.messages.content import Block, TextBlock
 from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Assistant, StreamEvent, User
 
-__all__ = ["PARAGRAPH", "AssistantText", "TextStream"]
-
 # In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
 PARTIAL, MESSAGE, SETTLED, RESTARTED = Kind.PARTIAL, Kind.MESSAGE, Kind.SETTLED, Kind.RESTARTED
 

@@ -22,8 +22,6 @@ from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import Message
 from steersman.messages.turns import Assistant, Result
 
-__all__ = ["RECORDED_TYPES", "SessionTotals"]
-
 TASKS = frozenset(
     {
         "task_started",

@@ -19,8 +19,6 @@ from steersman.journal.entries import Entry, Kind, message_of
 from steersman.messages.turns import Assistant, StreamEvent
 from steersman.messages.usage import Usage
 
-__all__ = ["Unreported", "unreported_in"]
-
 STARTS, DELTAS = "message_start", "message_delta"
 
 

@@ -24,8 +24,6 @@ from steersman.journal.text import AssistantText
 from steersman.messages.parsing import parse_message, to_json
 from steersman.messages.turns import Result
 
-__all__ = ["result_from_json", "result_to_json", "snapshot_from_json", "snapshot_to_json"]
-
 T = TypeVar("T")
 
 

@@ -7,8 +7,6 @@ from msgspec.structs import force_setattr
 from steersman._json import JsonDict
 from steersman._struct import WireStruct, source_of
 
-__all__ = ["LINE", "MessageWire", "line_of"]
-
 # The attribute that holds the line of a message once `raw` has been decoded from it.
 LINE = "_line"
 

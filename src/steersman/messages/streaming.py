@@ -15,27 +15,6 @@ from steersman import _json
 from steersman._json import Json, JsonDict
 from steersman._struct import CONVERT_ERRORS, Readers, WireStruct, by_tag, read_leniently
 
-__all__ = [
-    "ApiEvent",
-    "CitationsDelta",
-    "CompactionDelta",
-    "ContentBlockDelta",
-    "ContentBlockStart",
-    "ContentBlockStop",
-    "Delta",
-    "InputJsonDelta",
-    "MessageDelta",
-    "MessageStart",
-    "MessageStop",
-    "Ping",
-    "SignatureDelta",
-    "TextDelta",
-    "ThinkingDelta",
-    "UnknownDelta",
-    "UnknownEvent",
-    "read_event",
-]
-
 
 class TextDelta(WireStruct, frozen=True, kw_only=True, tag="text_delta"):
     """More text."""

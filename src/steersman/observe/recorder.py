@@ -22,8 +22,6 @@ from steersman.journal import Entry, Kind
 from steersman.journal.redaction import MARK, SHAPES
 from steersman.journal.state import StateChange
 
-__all__ = ["FlightRecord", "record"]
-
 LAST_FRAMES = 200
 """How many lines of each direction are kept."""
 LAST_PARTIALS = 50

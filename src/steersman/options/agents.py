@@ -15,8 +15,6 @@ from steersman.errors import Described, UsageError
 from steersman.options import checks
 from steersman.options.words import Effort
 
-__all__ = ["AgentDefinition", "AgentEffort", "agent_of"]
-
 AgentEffort = Effort | int
 
 

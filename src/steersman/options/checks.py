@@ -18,51 +18,6 @@ from steersman.errors import Described, UsageError
 from steersman.options.servers import is_server
 from steersman.options.words import Effort, PermissionMode, SettingSource
 
-__all__ = [
-    "KEY",
-    "LONGEST_WORD",
-    "UUID",
-    "Check",
-    "as_mapping",
-    "as_tuple",
-    "callable_",
-    "callback",
-    "count",
-    "did_you_mean",
-    "each",
-    "effort",
-    "effort_or_number",
-    "flag",
-    "flag_value",
-    "header",
-    "instance_of",
-    "is_count",
-    "is_path",
-    "is_path_or_json",
-    "mapping",
-    "mapping_of",
-    "must_be",
-    "name_of_tool",
-    "non_empty",
-    "not_negative",
-    "one_of",
-    "optional",
-    "path",
-    "permission_mode",
-    "plain",
-    "positive",
-    "rule",
-    "server",
-    "setting_source",
-    "skill_name",
-    "text",
-    "tool_name",
-    "uuid",
-    "variable_value",
-    "whole",
-    "word",
-]
-
 Check = Callable[[str, object], None]
 
 KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -10,8 +10,6 @@ from steersman import _json
 from steersman.errors import Described, UsageError
 from steersman.options.checks import UUID
 
-__all__ = ["ShadowedCallbackWarning", "check_conflicts"]
-
 _FILE = re.compile(rf"/(.*/)?{UUID.pattern}\.jsonl", re.IGNORECASE | re.DOTALL)
 
 OptionsValue: TypeAlias = Any

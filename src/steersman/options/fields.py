@@ -43,8 +43,6 @@ if TYPE_CHECKING:
         ToolServer,
     )
 
-__all__ = ["Options", "options_from"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:

@@ -21,39 +21,6 @@ from steersman.options.servers import read_server
 if TYPE_CHECKING:
     from steersman.hooks.registry import Hooks
 
-__all__ = [
-    "KEY_ALLOWED",
-    "beta_name",
-    "check_agent",
-    "check_fallback",
-    "check_journal",
-    "check_plugin",
-    "check_servers",
-    "check_skills",
-    "check_thinking",
-    "check_tools",
-    "debug",
-    "empty_hooks",
-    "hooks",
-    "inbox",
-    "inherit_env",
-    "model_name",
-    "output_format",
-    "policy",
-    "read_hooks",
-    "read_servers",
-    "require",
-    "session_store",
-    "settings",
-    "sink",
-    "system_prompt",
-    "task_budget",
-    "tool_config",
-    "tuple_if_list",
-    "tuple_unless",
-    "tuple_unless_all",
-]
-
 KEY_ALLOWED = "up to 64 letters, digits, - and _"
 PRESET = {"type": "preset", "preset": "claude_code"}
 DISPLAYS = ("summarized", "omitted", "highlights")

@@ -9,8 +9,6 @@ from typing import Any
 from steersman.errors import Described, UsageError
 from steersman.options import checks
 
-__all__ = ["Caps", "Limits", "Park", "Revival", "StartupLimits", "Watchdog"]
-
 
 def _check_each(option: str, limits: object, check: checks.Check) -> None:
     for each in dataclasses.fields(limits):  # type: ignore[arg-type]

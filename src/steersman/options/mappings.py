@@ -9,24 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Required, TypedDict
 
-__all__ = [
-    "AskUserQuestionWords",
-    "CustomPrompt",
-    "HttpServer",
-    "OutputFormat",
-    "PresetPrompt",
-    "PromptFile",
-    "SandboxFilesystem",
-    "SandboxNetwork",
-    "SandboxSettings",
-    "SseServer",
-    "StdioServer",
-    "TaskBudget",
-    "ThinkingConfig",
-    "ToolConfig",
-    "ToolsPreset",
-]
-
 
 class ThinkingConfig(TypedDict, total=False):
     """A value of `thinking`."""

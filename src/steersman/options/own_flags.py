@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 from steersman.errors import Described, UsageError
 from steersman.options import checks
 
-__all__ = ["REPLAYS", "adopt_flags"]
-
 REPLAYS = "replay-user-messages"
 """Stays in `extra_args`: with it, replayed prompts are messages for the caller."""
 

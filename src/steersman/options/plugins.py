@@ -12,8 +12,6 @@ from steersman._json import JsonObject, is_mapping
 from steersman.errors import UsageError
 from steersman.options import checks
 
-__all__ = ["Plugin", "PluginLike", "plugin_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Plugin:

@@ -13,8 +13,6 @@ from typing import Any, Protocol
 from steersman._json import is_mapping, is_sequence
 from steersman.errors import Described, UsageError
 
-__all__ = ["McpServer", "SdkServer", "is_server", "lowlevel_server", "read_server"]
-
 INNER = ("_mcp_server", "_lowlevel_server")
 """Attributes in which `FastMCP`, `MCPServer` and similar classes keep their low-level server."""
 

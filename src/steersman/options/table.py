@@ -17,19 +17,6 @@ from steersman.options import checks, forms
 from steersman.options.checks import optional
 from steersman.options.limits import Budget, Limits, Park, Revival, StartupLimits, Watchdog
 
-__all__ = [
-    "TABLE",
-    "Custom",
-    "EnvVariable",
-    "Flag",
-    "FlagWithValue",
-    "HostOnly",
-    "InitializeField",
-    "Normalize",
-    "Spec",
-    "Travels",
-]
-
 Normalize: TypeAlias = Callable[[str, object], object]
 """Takes an option's name and the given value, and returns the value to store."""
 

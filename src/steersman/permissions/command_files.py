@@ -26,8 +26,6 @@ from steersman.permissions.shell_line import line_of
 from steersman.permissions.shell_programs import KEYWORDS
 from steersman.permissions.shell_reader import Command, Word
 
-__all__ = ["named_by", "words_of"]
-
 MOVING = frozenset({"cd", "pushd", "chdir", "-C", "--directory", "--chdir"})
 """What is followed by a directory at which later words begin."""
 MOST_DIRECTORIES = 16

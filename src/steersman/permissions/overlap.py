@@ -8,8 +8,6 @@ from __future__ import annotations
 from steersman._command_tools import BASH, COMMAND_FIELDS
 from steersman.permissions.rules import AGENTS, EDITING, READING, Rule
 
-__all__ = ["is_fence", "may_overlap"]
-
 FILES = EDITING | READING
 
 

@@ -17,18 +17,6 @@ from dataclasses import dataclass
 
 from steersman._effort import Effort
 
-__all__ = [
-    "Place",
-    "folded_text",
-    "is_protected",
-    "leads_through_process",
-    "matches_path",
-    "may_match_glob",
-    "may_match_path",
-    "needle_of",
-    "objection_to",
-]
-
 Names = tuple[str, ...]
 LIMIT = 4096
 """Characters; a longer path is not compared. Allow rules do not cover it, and others do."""

@@ -21,8 +21,6 @@ from steersman._json import JsonObject, is_array, is_mapping
 from steersman.errors import Described, UsageError
 from steersman.permissions.updates import Behavior
 
-__all__ = ["PolicyTable", "TableRule", "read_table"]
-
 BEHAVIORS: tuple[Behavior, ...] = ("allow", "deny", "ask")
 LISTS = ("available", "auto_approve", "forbid", "repeatable")
 CHOICES = ("otherwise", "remember")

@@ -21,8 +21,6 @@ from steersman.permissions.shell_patterns import CommandPattern, command_pattern
 from steersman.permissions.shell_programs import KEYWORDS, starts_commands
 from steersman.permissions.shell_reader import MOST, Command, Word, read
 
-__all__ = ["LONGEST", "Match", "commands_in", "grants_command", "is_readable", "stops_command"]
-
 LONGEST = 16 * 1024
 """The longest command line that is read; no approval covers a longer one, and a denial asks."""
 MOST_GRANTED = 100

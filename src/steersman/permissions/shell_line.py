@@ -36,8 +36,6 @@ from steersman.permissions.shell_reader import (
     words_of_text,
 )
 
-__all__ = ["HEAD", "LONGEST_STEM", "Line", "base_name", "line_of"]
-
 DEEPEST = 4
 """The most wrappers before a command, and texts for a shell within each other, that are read."""
 LONGEST_STEM = 6

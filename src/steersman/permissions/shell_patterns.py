@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from steersman._globs import fits_parts
 
-__all__ = ["CommandPattern", "command_pattern"]
-
 
 @dataclass(frozen=True, slots=True)
 class CommandPattern:

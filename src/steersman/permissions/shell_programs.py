@@ -11,22 +11,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = [
-    "COPYING",
-    "EVALUATORS",
-    "HEADS",
-    "KEYWORDS",
-    "SHELLS",
-    "SUBSTITUTING",
-    "WRAPPERS",
-    "Wrapper",
-    "before_subcommand",
-    "behind_wrapper",
-    "is_quiet",
-    "runs_input",
-    "starts_commands",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:

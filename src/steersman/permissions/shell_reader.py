@@ -12,8 +12,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["MOST", "Command", "Reading", "Word", "read", "read_anew", "words_of_text"]
-
 MOST = 3000
 """The most tokens of a line that are read."""
 MOST_NESTED = 100

@@ -18,8 +18,6 @@ from urllib.parse import unquote
 from steersman.permissions.shell import Match
 from steersman.permissions.shell_patterns import CommandPattern
 
-__all__ = ["grants_url", "stops_url"]
-
 LIMIT = 16 * 1024
 """Characters; a longer URL is not plain."""
 HOST_LIMIT = 253

@@ -9,8 +9,6 @@ import re
 
 from steersman._json import JsonObject
 
-__all__ = ["may_write"]
-
 WRITING = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 READERS = frozenset({"cat", "echo", "grep", "head", "ls", "pwd", "stat", "tail", "wc"})
 """Commands that write no file, whatever their arguments are."""

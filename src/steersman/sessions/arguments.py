@@ -8,8 +8,6 @@ from steersman.errors import UsageError
 from steersman.sessions.words import Query
 from steersman.transcripts.keys import clean_title, is_session_id
 
-__all__ = ["count", "entry_id", "front", "optional_count", "query", "session", "tag", "title"]
-
 T = TypeVar("T")
 
 

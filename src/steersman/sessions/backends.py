@@ -17,8 +17,6 @@ from steersman.sessions.words import Hit, Query
 from steersman.transcripts.entries import TranscriptEntry
 from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
 
-__all__ = ["Backend", "Copies", "Follower", "Part"]
-
 Part = str
 """A part of a session: empty for the conversation itself, or such as `subagents/agent-<id>`."""
 

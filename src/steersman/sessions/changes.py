@@ -16,8 +16,6 @@ from steersman import _json
 from steersman._json import JsonObject
 from steersman.errors import SessionNotFound, UsageError
 
-__all__ = ["append_lines", "create", "now", "read_note", "remove", "write_note"]
-
 OWNER_ONLY = 0o600
 OWNER_ONLY_FOLDER = 0o700
 LONGEST_NOTE = 1 << 20

@@ -12,8 +12,6 @@ from steersman._json import JsonDict
 from steersman.sessions.backends import Backend
 from steersman.transcripts.entries import TranscriptEntry
 
-__all__ = ["Place", "copy"]
-
 T = TypeVar("T")
 
 

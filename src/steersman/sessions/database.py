@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["Database"]
-
 NAME = "sessions.sqlite3"
 VERSION = 1
 OWNER_ONLY = 0o600

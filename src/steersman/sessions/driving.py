@@ -15,14 +15,6 @@ from typing import Any, TypeVar
 from steersman._portal.portal import shared_portal
 from steersman.errors import UsageError
 
-__all__ = [
-    "begin_in_private_loop",
-    "drive",
-    "in_private_loop",
-    "refuse_running_loop",
-    "run_in_private_loop",
-]
-
 T = TypeVar("T")
 
 Work = Coroutine[Any, Any, T]

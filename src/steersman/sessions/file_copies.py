@@ -19,8 +19,6 @@ from steersman.sessions.subagents import META, agents_in
 from steersman.transcripts.entries import TranscriptEntry, entry_of
 from steersman.transcripts.identity import AGENT_METADATA
 
-__all__ = ["FileCopies"]
-
 
 class FileCopies:
     """The files of sessions, part by part. The `.meta.json` of a subagent counts as an entry."""

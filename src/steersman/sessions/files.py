@@ -28,8 +28,6 @@ from steersman.transcripts.forking import fork
 from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
 from steersman.transcripts.summary import Summary
 
-__all__ = ["FileSessions"]
-
 ARCHIVED = "archived.json"
 TITLE = "custom-title.json"
 

@@ -11,8 +11,6 @@ from steersman.sessions.reading import MARK, FileSource
 from steersman.transcripts.blocks import lines_forward
 from steersman.transcripts.entries import TranscriptEntry, read_entry
 
-__all__ = ["FileFollower", "follow"]
-
 INTERVAL = 0.2
 """Seconds between two looks at a file: soon enough for a screen, and rare enough for a laptop."""
 MISSES = 5

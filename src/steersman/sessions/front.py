@@ -25,8 +25,6 @@ from steersman.sessions.words import Hit
 from steersman.transcripts.entries import TranscriptEntry
 from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
 
-__all__ = ["Sessions"]
-
 T = TypeVar("T")
 
 

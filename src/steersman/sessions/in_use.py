@@ -10,8 +10,6 @@ from steersman.errors import SessionInUse
 from steersman.stores.conversation_lock import LockDirectory, claim
 from steersman.stores.transcript_files import running_session
 
-__all__ = ["held"]
-
 HINT = "close it first; force=True does it all the same, and the CLI may write the file again"
 
 

@@ -22,8 +22,6 @@ from steersman.transcripts.entries import read_entry
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["search"]
-
 LEAST_CANDIDATES = 100
 CANDIDATES_PER_HIT = 5
 """How many entries that fit are compared, the newest ones, for each hit that is returned."""

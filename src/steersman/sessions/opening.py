@@ -13,8 +13,6 @@ from steersman.sessions.places import Places, cache_directory, config_directory
 from steersman.sessions.stored import StoredSessions
 from steersman.transcripts.keys import project_key
 
-__all__ = ["open_backend"]
-
 PathLike = str | os.PathLike[str]
 
 

@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Pages", "Stream"]
-
 T = TypeVar("T")
 Kept = TypeVar("Kept")
 

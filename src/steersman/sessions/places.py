@@ -19,8 +19,6 @@ from steersman.errors import SessionNotFound, UsageError
 from steersman.sessions.worktrees import worktrees_of
 from steersman.transcripts.keys import LONGEST_KEY, is_session_id, project_key
 
-__all__ = ["Places", "SessionFile", "cache_directory", "config_directory"]
-
 SUFFIX = ".jsonl"
 DEFAULT_DAYS = 30.0
 """Days after which the CLI deletes a session, unless `cleanupPeriodDays` is set."""

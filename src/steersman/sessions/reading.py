@@ -14,17 +14,6 @@ from steersman.transcripts.blocks import lines_forward
 from steersman.transcripts.entries import TranscriptEntry, read_entry
 from steersman.transcripts.summary import Summary
 
-__all__ = [
-    "BLOCK",
-    "MARK",
-    "NOTHING",
-    "FileSource",
-    "Folded",
-    "entries_of",
-    "fold_file",
-    "fold_small",
-]
-
 BLOCK = 4 << 20
 """Bytes that a list reads of a file at once."""
 MARK = 64

@@ -11,8 +11,6 @@ from steersman.ports import SessionStore, SupportsStream
 from steersman.stores.optional_methods import chunks, subkeys
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry
 
-__all__ = ["Row", "StoreCalls"]
-
 Row = tuple[str, int, JsonDict | None]
 """An id, when the session was last written to, and the data of its summary, if that is current."""
 

@@ -12,8 +12,6 @@ from steersman.transcripts.entries import TranscriptEntry, entry_of
 from steersman.transcripts.identity import NOT_KEPT
 from steersman.transcripts.keys import is_safe_subpath
 
-__all__ = ["StoreCopies"]
-
 
 class StoreCopies:
     """The entries of sessions in a store, part by part."""

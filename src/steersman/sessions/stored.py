@@ -23,8 +23,6 @@ from steersman.transcripts.identity import AGENT_METADATA
 from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
 from steersman.transcripts.summary import Summary
 
-__all__ = ["StoredSessions"]
-
 AT_ONCE = 8
 """How many sessions are loaded at the same time."""
 INTERVAL = 1.0

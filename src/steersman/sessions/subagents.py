@@ -9,8 +9,6 @@ from steersman.sessions.changes import read_note
 from steersman.transcripts.keys import is_safe_subpath
 from steersman.transcripts.stored import AgentInfo
 
-__all__ = ["META", "agent_info", "agents_in", "agents_of"]
-
 FOLDER = "subagents"
 PREFIX = "agent-"
 SUFFIX = ".jsonl"

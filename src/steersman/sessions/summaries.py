@@ -12,8 +12,6 @@ from steersman.sessions.database import Database
 from steersman.sessions.places import SessionFile
 from steersman.sessions.reading import BLOCK, NOTHING, Folded, fold_file, fold_small
 
-__all__ = ["Summaries", "forget"]
-
 FEW = 200
 """Up to how many files are looked up one by one."""
 LARGE = 16

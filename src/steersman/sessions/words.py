@@ -16,8 +16,6 @@ from steersman._json import Json
 from steersman.errors import UsageError
 from steersman.transcripts.entries import TranscriptEntry
 
-__all__ = ["Hit", "Query", "may_have_text", "ranked", "text_of"]
-
 LONGEST_TEXT = 1 << 20
 """Characters of an entry that are searched."""
 AROUND = 80

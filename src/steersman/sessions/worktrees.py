@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-__all__ = ["worktrees_of"]
-
 LONGEST = 4096
 """Bytes of a file of git that names a path."""
 

@@ -13,8 +13,6 @@ from steersman.errors import Described, UsageError
 from steersman.options import checks
 from steersman.skills.front_matter import FrontMatterError, split_front_matter
 
-__all__ = ["Skill", "Source", "discover", "read_skill", "user_directory"]
-
 Source = Literal["project", "user", "elsewhere"]
 
 FILE = "SKILL.md"

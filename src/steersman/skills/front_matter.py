@@ -14,8 +14,6 @@ from typing import Protocol
 
 from steersman._json import Json, JsonDict
 
-__all__ = ["FrontMatterError", "split_front_matter"]
-
 FENCE = "---"
 LONGEST_HEAD = 128 * 1024
 MOST_VALUES = 10_000

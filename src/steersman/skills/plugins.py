@@ -10,8 +10,6 @@ from steersman.errors import Described, UsageError
 from steersman.options import Options, checks
 from steersman.options.plugins import plugin_of
 
-__all__ = ["PluginManifest", "check_plugins", "read_plugin"]
-
 MANIFEST = Path(".claude-plugin", "plugin.json")
 PARTS = ("commands", "agents", "skills", "hooks", "output-styles", ".mcp.json", ".lsp.json")
 

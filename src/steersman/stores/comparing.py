@@ -27,8 +27,6 @@ from steersman.transcripts.identity import (
 )
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry
 
-__all__ = ["FileComparer", "Held", "catch_up", "entries_in", "held", "meta_path"]
-
 MOST_ENTRIES = 500
 MOST_BYTES = 1024 * 1024
 """How much is appended at once."""

@@ -30,8 +30,6 @@ from steersman._json import Json, JsonDict, JsonObject
 from steersman._process import identity_of
 from steersman.errors import SessionInUse
 
-__all__ = ["ConversationLock", "LockDirectory", "claim", "lock_directory"]
-
 log = logging.getLogger("steersman.session")
 
 FOLDER = "steersman"

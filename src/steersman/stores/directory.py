@@ -24,8 +24,6 @@ from steersman.transcripts.keys import (
     SessionSummaryEntry,
 )
 
-__all__ = ["DirectoryStore"]
-
 REST = 30.0
 """Seconds without work after which the thread ends."""
 

@@ -43,8 +43,6 @@ from steersman.transcripts.keys import (
     is_safe_subpath,
 )
 
-__all__ = ["ChunkReader", "SessionFiles"]
-
 OWNER_ONLY = 0o600
 SUMMARY = ".summary.json"
 LONGEST_NAME = 200

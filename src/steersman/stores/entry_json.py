@@ -23,23 +23,6 @@ from steersman.transcripts.keys import (
     SessionSummaryEntry,
 )
 
-__all__ = [
-    "CHUNK_ENTRIES",
-    "CHUNK_SIZE",
-    "Line",
-    "Place",
-    "check_timeout",
-    "chunks",
-    "decode",
-    "encode",
-    "fold",
-    "lines_of",
-    "new_lines",
-    "place_of",
-    "read_project",
-    "session_of",
-]
-
 CHUNK_SIZE = 1 << 20
 """Bytes of JSON after which `stream` gives a chunk."""
 CHUNK_ENTRIES = 500

@@ -16,8 +16,6 @@ from steersman.journal import Entry
 from steersman.journal.redaction import MARK
 from steersman.ports import Sink, SupportsLastSeq, SupportsOpen, SupportsRead
 
-__all__ = ["FanOutSink"]
-
 Redact = Callable[[bytes], bytes]
 
 

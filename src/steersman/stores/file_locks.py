@@ -25,8 +25,6 @@ from steersman import _json
 from steersman.errors import StoreError
 from steersman.stores.entry_json import Place, encode
 
-__all__ = ["FileLocks", "Held", "errors_translated", "make_folders", "open_below"]
-
 OWNER_ONLY = 0o600
 OWNER_ONLY_FOLDER = 0o700
 LOCKS = ".locks"

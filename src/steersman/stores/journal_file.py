@@ -27,8 +27,6 @@ from steersman.stores.journal_reader import Identity, StoredEntries, identity_of
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["JournalFile"]
-
 Redact = Callable[[bytes], bytes]
 
 OWNER_ONLY = 0o600

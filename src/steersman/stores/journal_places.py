@@ -17,8 +17,6 @@ from typing import BinaryIO
 from steersman.errors import UsageError
 from steersman.journal.files import FORMAT, TORN, Header, read_line
 
-__all__ = ["HEADER_BEGINS", "Examined", "examine", "start_of"]
-
 HEADER_BEGINS = b'{"journal":'
 NEAR = 64 * 1024
 """Bytes before a number that are read line by line instead of searched."""

@@ -17,16 +17,6 @@ from steersman.journal import Entry, Kind
 from steersman.journal.files import FORMAT, TORN, Header, read_line
 from steersman.stores.journal_places import HEADER_BEGINS, start_of
 
-__all__ = [
-    "CHUNK",
-    "EntryLines",
-    "Identity",
-    "StoredEntries",
-    "follow_journal",
-    "identity_of",
-    "read_journal",
-]
-
 CHUNK = 256 * 1024
 """Bytes that are read at once."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.25

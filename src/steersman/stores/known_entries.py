@@ -14,8 +14,6 @@ from msgspec.json import Decoder
 
 from steersman.stores.entry_json import decode
 
-__all__ = ["KnownEntries", "Opened", "lines_until"]
-
 Opened: TypeAlias = tuple[BinaryIO, int]
 """An open file, and how much of it is to be read."""
 

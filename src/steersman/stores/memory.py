@@ -26,8 +26,6 @@ from steersman.transcripts.keys import (
     SessionSummaryEntry,
 )
 
-__all__ = ["MemoryStore"]
-
 
 @dataclass(slots=True)
 class _Kept:

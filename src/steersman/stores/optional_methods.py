@@ -9,8 +9,6 @@ from typing import cast
 from steersman.ports import SessionStore, SupportsStream
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry
 
-__all__ = ["chunks", "subkeys"]
-
 
 async def chunks(store: SessionStore, key: SessionKey) -> AsyncIterator[list[SessionStoreEntry]]:
     """Yield what a store has under `key`, in chunks if it can. Nothing if it has nothing."""

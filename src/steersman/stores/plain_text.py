@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["from_plain", "to_plain"]
-
 _ODD = re.compile("[\\\\\x00\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
 

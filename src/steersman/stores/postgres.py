@@ -6,8 +6,6 @@ from steersman.errors import UsageError
 from steersman.stores._sql.store import REST, SqlStore
 from steersman.stores.entry_json import check_timeout
 
-__all__ = ["PostgresStore"]
-
 FEWEST_CONNECTIONS = 2
 
 

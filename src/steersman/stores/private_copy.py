@@ -27,8 +27,6 @@ from steersman.stores.optional_methods import chunks, subkeys
 from steersman.transcripts.identity import AGENT_METADATA
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry, is_safe_subpath
 
-__all__ = ["PrivateCopy", "left_behind", "place_of_copies"]
-
 OWNER_ONLY = 0o600
 OWNER_ONLY_FOLDER = 0o700
 RESUMED = "resumed-"

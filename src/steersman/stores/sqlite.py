@@ -10,8 +10,6 @@ from steersman.stores._sql.sqlite_database import SqliteDatabase
 from steersman.stores._sql.store import REST, SqlStore
 from steersman.stores.entry_json import check_timeout
 
-__all__ = ["SqliteStore"]
-
 
 class SqliteStore(SqlStore):
     """A `SessionStore` in one file, which several processes of a machine may use at once.

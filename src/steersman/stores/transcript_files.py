@@ -15,16 +15,6 @@ from steersman import _json
 from steersman._process import start_time
 from steersman._struct import DECODE_ERRORS
 
-__all__ = [
-    "config_of",
-    "conversation_in",
-    "has_transcript",
-    "read_transcript",
-    "remove_unwritten",
-    "running_session",
-    "transcripts_of",
-]
-
 QUEUED = b'{"type":"queue-operation",'
 """Begins a line about the CLI's own queue of prompts, which is no part of the conversation."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from steersman.options.keywords import OptionKwargs
     from steersman.ports import Clock, Transport
 
-__all__ = ["Agent", "query", "run", "run_result"]
-
 T = TypeVar("T")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from steersman._portal.portal import shared_portal
 from steersman.transports.at_exit import AT_EXIT
 
-__all__ = ["close_sessions"]
-
 EXIT_PATIENCE = 10.0
 """Seconds for all sessions to close; then their CLIs are killed."""
 

@@ -20,8 +20,6 @@ from steersman.tools._run.threads import is_async, run_in_thread
 if TYPE_CHECKING:
     from steersman.options.keywords import OptionKwargs
 
-__all__ = ["in_thread", "with_threads"]
-
 CALLBACKS = ("can_use_tool", "on_elicitation", "on_question", "on_user_dialog")
 """Options that are functions whose answer the CLI waits for."""
 

@@ -12,8 +12,6 @@ from steersman.inbox import Inbox as AsyncInbox
 from steersman.permissions import Ask, AskKind
 from steersman.sync.items import Items
 
-__all__ = ["Inbox"]
-
 
 class Inbox:
     """Keeps asks until they are answered. Pass it to agents of `steersman.sync` as `inbox=`.

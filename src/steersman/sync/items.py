@@ -9,8 +9,6 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from steersman._portal.portal import Portal
 
-__all__ = ["Items"]
-
 T = TypeVar("T")
 
 

@@ -8,8 +8,6 @@ from steersman._portal.portal import Portal
 from steersman.agent import McpControls as AsyncMcpControls
 from steersman.control.mcp import McpServers, McpServersSet
 
-__all__ = ["McpControls"]
-
 
 class McpControls:
     """Implements the methods of `Session` about MCP servers."""

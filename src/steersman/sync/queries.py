@@ -15,8 +15,6 @@ from steersman.sync.items import Items
 from steersman.sync.session import Session
 from steersman.tools._run.threads import run_in_thread
 
-__all__ = ["Query"]
-
 
 class Query(Iterator[Message]):
     """The messages of one prompt, or of a stream of prompts, for `for`.

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from steersman.options.keywords import OptionKwargs
 
-__all__ = ["Session"]
-
 AnswerT = TypeVar("AnswerT")
 T = TypeVar("T")
 

@@ -19,8 +19,6 @@ from steersman.sync.items import Items
 if TYPE_CHECKING:
     from steersman.journal.blocks import BlockUpdate
 
-__all__ = ["Turn", "TurnSession", "stop"]
-
 T = TypeVar("T")
 
 

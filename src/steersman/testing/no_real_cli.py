@@ -13,8 +13,6 @@ from pathlib import Path
 from steersman.ports import Launch, Receiver
 from steersman.transports.subprocess import SubprocessChannel, SubprocessTransport
 
-__all__ = ["is_scripted", "refusing_real_clis"]
-
 
 def is_scripted(program: str) -> bool:
     """Return whether `executable` has written `program`."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from steersman.testing.scripted.stage import Faults
     from steersman.testing.stages import StagedAgent
 
-__all__ = ["MakeAgent", "MakeModel", "live_cli", "no_real_cli", "scripted_agent", "scripted_model"]
-
 GUARD_INI = "steersman_no_real_cli"
 ATTEMPTS = pytest.StashKey[list[str]]()
 MARKERS = (

@@ -13,8 +13,6 @@ from typing import Literal
 
 from steersman._json import Json, JsonDict, JsonObject
 
-__all__ = ["Kind", "ModelRequest", "Purpose", "auxiliary_purpose", "kind_of"]
-
 Kind = Literal["main", "subagent", "auxiliary"]
 
 Purpose = Literal["json", "classifier", "side_question", "summary", "probe"]

@@ -17,8 +17,6 @@ from urllib.parse import urlsplit
 from steersman.errors import CliNotFound
 from steersman.transports.locate import locate, wheel_folders
 
-__all__ = ["SCRIPTED_API_KEY", "CliSandbox", "find_any_cli", "find_stock_cli"]
-
 SCRIPTED_API_KEY = "sk-ant-scripted-0000"
 """A key without access to anything; the scripted model accepts any key."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from steersman.options.keywords import OptionKwargs
 
-__all__ = ["ExecutableStage", "MemoryStage", "Stage", "StagedAgent", "StockStage"]
-
 PATIENCE = 10.0
 """Default timeout of the waits, in seconds."""
 

@@ -13,8 +13,6 @@ from steersman._json import JsonDict
 from steersman.ports import Caller
 from steersman.tools._mcp.jsonrpc import PROGRESS, RequestId, notification
 
-__all__ = ["ToolContext", "call_in"]
-
 _making_events = threading.Lock()
 
 

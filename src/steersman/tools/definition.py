@@ -23,8 +23,6 @@ from steersman.tools._schema.docstrings import read_docstring
 from steersman.tools._schema.signatures import Arguments, arguments_of
 from steersman.tools.context import ToolContext
 
-__all__ = ["AnyTool", "Call", "HintKeywords", "Tool", "ToolHints", "as_tool", "tool"]
-
 YES_OR_NO = ("read_only", "destructive", "idempotent", "open_world", "always_load")
 
 

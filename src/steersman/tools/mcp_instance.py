@@ -27,8 +27,6 @@ from steersman.tools._mcp.package import LowLevelServer, Streams, memory_streams
 from steersman.tools._mcp.peer import ConnectionLost, McpConnection
 from steersman.tools._mcp.server_requests import CAPABILITIES, answer_server
 
-__all__ = ["McpInstance", "as_tool_server"]
-
 START_TIMEOUT = 30.0
 """Seconds that a server's lifespan may take to start."""
 EXIT_TIMEOUT = 2.0

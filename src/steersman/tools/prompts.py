@@ -27,8 +27,6 @@ from steersman.tools._schema.docstrings import read_docstring
 from steersman.tools._schema.signatures import Arguments, arguments_of
 from steersman.tools.results import text_block
 
-__all__ = ["Prompt", "prompt", "prompt_methods"]
-
 
 @dataclass(frozen=True, slots=True)
 class Prompt:

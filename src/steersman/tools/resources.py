@@ -26,8 +26,6 @@ from steersman.tools._run.threads import Function, Handler, handler_of, paramete
 from steersman.tools._schema.docstrings import read_docstring
 from steersman.tools.results import is_bytes, plain_text
 
-__all__ = ["Resource", "resource", "resource_methods"]
-
 Content: TypeAlias = str | bytes | Callable[..., Any]
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.+", re.DOTALL)

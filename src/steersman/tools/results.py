@@ -19,19 +19,6 @@ import msgspec
 from steersman._json import Json, JsonDict, is_array, is_object
 from steersman.ports import JsonObject
 
-__all__ = [
-    "Picture",
-    "ToolError",
-    "ToolResult",
-    "error_result",
-    "image_result",
-    "is_bytes",
-    "plain_text",
-    "text_block",
-    "text_result",
-    "wire_result",
-]
-
 BLOCK_KEYS = {
     "text": "text",
     "image": "data",

@@ -23,8 +23,6 @@ from steersman.tools.context import ToolContext
 from steersman.tools.definition import AnyTool
 from steersman.tools.results import ToolError, error_result, wire_result
 
-__all__ = ["RunKeywords", "RunSettings", "kind_of_error", "run_tool"]
-
 LONGEST_REASON = 500
 
 HEARTBEAT = 15.0

@@ -39,8 +39,6 @@ from steersman.tools.resources import Resource, resource_methods
 from steersman.tools.results import ToolError
 from steersman.tools.run import RunKeywords, RunSettings, run_tool
 
-__all__ = ["NamedItems", "Toolbox"]
-
 PROTOCOL_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 T = TypeVar("T")

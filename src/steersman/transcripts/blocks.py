@@ -10,8 +10,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-__all__ = ["Line", "LinesSource", "Source", "lines_backward", "lines_forward"]
-
 BLOCK = 1 << 18
 FIRST_BLOCK = 1 << 16
 """The size of the first block from the end: the last messages are mostly found in it."""

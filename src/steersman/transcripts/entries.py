@@ -16,8 +16,6 @@ from steersman._json import JsonDict
 from steersman._struct import DECODE_ERRORS
 from steersman.transcripts.keys import SessionStoreEntry
 
-__all__ = ["TranscriptEntry", "entry_of", "read_entry"]
-
 _LINE = "_line"
 _DATA = "_data"
 _MESSAGE = "_message"

@@ -16,8 +16,6 @@ from steersman.transcripts.keys import clean_title
 from steersman.transcripts.parts import Part, parts_of, role_of
 from steersman.transcripts.stored import SessionInfo, StoredMessage
 
-__all__ = ["to_html", "to_json", "to_markdown"]
-
 UNTITLED = "Conversation"
 
 HTML_HEAD = """<!doctype html>

@@ -12,8 +12,6 @@ from steersman.transcripts.entries import entry_of
 from steersman.transcripts.keys import clean_title
 from steersman.transcripts.summary import Summary
 
-__all__ = ["fork"]
-
 LINKED = frozenset({"user", "assistant", "system", "attachment"})
 """The kinds of entries that make up a conversation."""
 

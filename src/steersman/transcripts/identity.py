@@ -17,16 +17,6 @@ from steersman import _json
 from steersman._json import Json, JsonObject
 from steersman._struct import DECODE_ERRORS
 
-__all__ = [
-    "AGENT_METADATA",
-    "NOT_KEPT",
-    "Identity",
-    "identity",
-    "identity_of_line",
-    "is_kept",
-    "unannounced",
-]
-
 Identity: TypeAlias = str | int
 """The uuid of an entry, or else a hash of its content; within one process."""
 

@@ -6,18 +6,6 @@
 import re
 from typing import Any, NotRequired, Required, TypedDict
 
-__all__ = [
-    "SessionKey",
-    "SessionListSubkeysKey",
-    "SessionStoreEntry",
-    "SessionStoreListEntry",
-    "SessionSummaryEntry",
-    "clean_title",
-    "is_safe_subpath",
-    "is_session_id",
-    "project_key",
-]
-
 LONGEST_KEY = 200
 """Up to this many characters, the name of a project's folder is the whole path."""
 

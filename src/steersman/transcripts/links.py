@@ -10,8 +10,6 @@ from steersman._json import Json, JsonDict
 from steersman._struct import DECODE_ERRORS
 from steersman.transcripts.entries import read_entry
 
-__all__ = ["Link", "has_tool_result", "read_link"]
-
 
 class _Message(Struct, gc=False):
     id: str | None = None

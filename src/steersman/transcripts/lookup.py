@@ -12,18 +12,6 @@ from typing import Literal
 from steersman import _json
 from steersman._json import JsonObject
 
-__all__ = [
-    "Ending",
-    "answer_to",
-    "deferred_tool",
-    "ending_of",
-    "failure_of",
-    "has_prompt",
-    "is_unfinished",
-    "was_folded",
-    "was_followed",
-]
-
 Ending = Literal["unknown", "unfinished", "interrupted", "failed", "answered"]
 """How a turn ended; `unknown` if the file does not have the prompt."""
 

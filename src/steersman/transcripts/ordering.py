@@ -13,8 +13,6 @@ from steersman.transcripts.keys import is_session_id
 from steersman.transcripts.links import read_link
 from steersman.transcripts.walk import Place
 
-__all__ = ["has_uuid", "lines_by_parents"]
-
 
 class _Entry(NamedTuple):
     place: Place

@@ -11,8 +11,6 @@ from steersman._json import Json, JsonObject
 from steersman._terminal import one_line, printable
 from steersman.transcripts.stored import StoredMessage
 
-__all__ = ["Part", "parts_of", "role_of"]
-
 Kind = Literal["text", "thinking", "call", "result", "other"]
 
 

@@ -7,8 +7,6 @@ import re
 from steersman import _json
 from steersman._json import JsonObject
 
-__all__ = ["command_in", "prompt_in", "texts_of"]
-
 LONGEST_PROMPT = 200
 
 _BY_THE_CLI = re.compile(

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from steersman._json import JsonDict
 from steersman.transcripts.entries import TranscriptEntry
 
-__all__ = ["AgentInfo", "SessionInfo", "StoredMessage"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo:

@@ -17,8 +17,6 @@ from typing import NamedTuple
 from steersman.transcripts.blocks import Line
 from steersman.transcripts.links import Link, has_tool_result
 
-__all__ = ["Place", "Rules", "Walk"]
-
 
 class Place(NamedTuple):
     """Where a line is."""

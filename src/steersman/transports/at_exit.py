@@ -9,8 +9,6 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable
 
-__all__ = ["AT_EXIT"]
-
 AT_EXIT: list[Callable[[], None]] = []
 """Called in order. A module that owns processes appends the function that ends them."""
 

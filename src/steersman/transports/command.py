@@ -33,8 +33,6 @@ from steersman.ports import (
 )
 from steersman.transports.subprocess import SubprocessTransport
 
-__all__ = ["MACHINE_LOCAL", "CommandTransport", "preamble"]
-
 MACHINE_LOCAL = (
     "PATH",
     "HOME",

@@ -29,8 +29,6 @@ from steersman.transports.leftovers import (
 )
 from steersman.transports.pipes import PipeEnd, pipe
 
-__all__ = ["GuardedProcess", "ProcessObserver", "SpawnRequest", "StopStage"]
-
 START_PATIENCE = 30.0
 """Seconds that a guard may take to start a CLI."""
 KILL_PATIENCE = guard.KILL_PATIENCE + 1.0

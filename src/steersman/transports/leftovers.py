@@ -21,19 +21,6 @@ from pathlib import Path
 from steersman import _process
 from steersman.transports import kernel
 
-__all__ = [
-    "TREE",
-    "count_left",
-    "count_orphans",
-    "end_orphans",
-    "end_orphans_once",
-    "end_tree",
-    "new_private_path",
-    "new_tree_name",
-    "sweep",
-    "sweep_once",
-]
-
 TREE = "STEERSMAN_TREE"
 """The variable that all processes of one CLI's tree inherit: who started it, and which one."""
 PREFIX = "steersman-run-"

@@ -20,8 +20,6 @@ from steersman.errors import (
     WorkingDirectoryMissing,
 )
 
-__all__ = ["locate", "wheel_folders"]
-
 VARIABLE = "STEERSMAN_CLI"
 PROGRAM = "claude"
 

@@ -16,8 +16,6 @@ from typing import Any, Protocol
 
 from steersman.ports import Channel, Launch, Receiver
 
-__all__ = ["MemoryTransport", "Peer", "Wire"]
-
 
 class Peer(Protocol):
     """Acts as the CLI. Called only by the event loop, and never after the exit."""

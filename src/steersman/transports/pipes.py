@@ -10,8 +10,6 @@ import fcntl
 import os
 import threading
 
-__all__ = ["PipeEnd", "pipe"]
-
 LOWEST = 10
 """Lowest descriptor of an end. A child gets its ends as 0 to 4, so numbers never collide."""
 

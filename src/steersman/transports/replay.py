@@ -18,8 +18,6 @@ from steersman.transports.memory import MemoryTransport, Wire
 from steersman.transports.replay_drift import Absent, Drift, Drifted
 from steersman.transports.replay_tape import Tape, TapeOutput
 
-__all__ = ["Clean", "ReplayTransport"]
-
 Clean = Callable[[bytes], bytes]
 """Removes secrets from a line."""
 

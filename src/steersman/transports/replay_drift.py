@@ -11,8 +11,6 @@ from steersman import _json
 from steersman._json import Json
 from steersman.errors import SteersmanError
 
-__all__ = ["Absent", "Drift", "Drifted", "first_difference"]
-
 LONGEST_SHOWN = 400
 
 

@@ -7,18 +7,6 @@ import re
 from steersman import _json
 from steersman._json import JsonDict
 
-__all__ = [
-    "END",
-    "Frame",
-    "IdMap",
-    "LineKey",
-    "comparable_part",
-    "describe_request",
-    "inside",
-    "line_key",
-    "object_of",
-]
-
 Frame = JsonDict
 
 LineKey = tuple[str, str]

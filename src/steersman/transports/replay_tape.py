@@ -27,8 +27,6 @@ from steersman.transports.replay_matching import (
     object_of,
 )
 
-__all__ = ["Tape", "TapeOutput"]
-
 STDOUT = frozenset(
     kind.value
     for kind in (

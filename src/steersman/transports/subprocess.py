@@ -33,8 +33,6 @@ from steersman.transports.leftovers import new_private_path
 from steersman.transports.pipes import PipeEnd, pipe
 from steersman.transports.supervisor import Supervisor
 
-__all__ = ["SubprocessChannel", "SubprocessTransport"]
-
 SMALL_READ = 64 * 1024
 LARGE_READ = 256 * 1024
 """Only inside a long line: the system allocates a buffer of this size anew, page by page."""

@@ -20,8 +20,6 @@ from steersman.transports.at_exit import AT_EXIT
 from steersman.transports.guarded_process import GuardedProcess, ProcessObserver, SpawnRequest
 from steersman.transports.pipes import pipe
 
-__all__ = ["Supervisor"]
-
 EXIT_PATIENCE = 2.0
 """Seconds to wait at interpreter exit for all CLIs to end."""
 LOOKS = 5.0

@@ -15,8 +15,6 @@ from steersman.inbox import AskOutcome, Change, Inbox, StoredInbox
 from steersman.permissions import Ask
 from steersman.permissions.json_form import answer_from_json, ask_to_json
 
-__all__ = ["AnyInbox", "OpenAsks"]
-
 AnyInbox: TypeAlias = Inbox | StoredInbox
 
 RETRY = 1.0

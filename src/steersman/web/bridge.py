@@ -37,8 +37,6 @@ from steersman.web.security import API_HEADERS, LOOPBACK, Gate
 from steersman.web.verbs import Verbs
 from steersman.web.viewers import PROTOCOL, Authenticate, LinkLogin, Viewer
 
-__all__ = ["Bridge"]
-
 LOGINS = ".logins.json"
 VIEWER = "steersman.viewer"
 """The key of a request's viewer in its scope."""

@@ -15,8 +15,6 @@ from steersman.web.conversation import Conversation
 from steersman.web.conversations import Conversations
 from steersman.web.failures import Refusal
 
-__all__ = ["Continuing"]
-
 AT_ONCE = 4
 """How many sessions are opened at once."""
 

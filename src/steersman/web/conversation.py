@@ -30,8 +30,6 @@ from steersman.web.failures import Refusal
 from steersman.web.feed import Feed
 from steersman.web.pages import last_of
 
-__all__ = ["Conversation", "Notes", "title_of"]
-
 TITLE = 80
 QUEUED_TEXT = 2000
 """Characters of a queued prompt that are shown."""

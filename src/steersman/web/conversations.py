@@ -19,8 +19,6 @@ from steersman.web.failures import LOG, Refusal
 from steersman.web.limits import WebLimits
 from steersman.web.viewers import Viewer
 
-__all__ = ["Conversations", "check_agents"]
-
 NAMESPACE = UUID("5b1c3a52-6d0e-4f5e-9a39-6b0c1b3f3f61")
 """Makes ids of sessions from keys, so that the same key is the same session."""
 

@@ -20,8 +20,6 @@ from steersman.errors import (
     UsageError,
 )
 
-__all__ = ["LOG", "Refusal", "bad_request", "error_response", "json_response", "refusal_of"]
-
 NOT_LOGGED_IN = 401
 
 LOG = logging.getLogger("steersman.web")

@@ -18,8 +18,6 @@ from steersman.web.failures import LOG
 from steersman.web.pages import at_of, last_of, record_at, records_after
 from steersman.web.records import frame_of_line, prefix_of
 
-__all__ = ["Batch", "Feed", "Notify"]
-
 MEMORY = 1024 * 1024
 """Bytes of the newest entries that are kept in memory."""
 WEIGHT = 300

@@ -12,8 +12,6 @@ from steersman.agent import Prompt, When
 from steersman.web.failures import Refusal, bad_request
 from steersman.web.limits import WebLimits
 
-__all__ = ["Fields", "prompt_of"]
-
 MOST_NAME = 200
 MOST_KEY = 500
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, fields
 from steersman.errors import UsageError
 from steersman.web.failures import Refusal
 
-__all__ = ["Connections", "WebLimits", "Writes"]
-
 MINUTE = 60.0
 MOST_WRITERS = 10_000
 """How many viewers are remembered with their writes."""

@@ -21,8 +21,6 @@ from steersman.web.limits import WebLimits
 from steersman.web.verbs import Verbs
 from steersman.web.viewers import Viewer
 
-__all__ = ["LiveConnection", "after_of"]
-
 MOST_UNSENT = 200
 """Answers that wait to be sent; while there are more, no message of the client is read."""
 MOST_DOING = 32

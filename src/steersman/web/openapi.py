@@ -8,8 +8,6 @@ from importlib.metadata import version
 from steersman._json import JsonDict
 from steersman.web.limits import WebLimits
 
-__all__ = ["description", "our_version"]
-
 
 @cache
 def our_version() -> str:

@@ -16,8 +16,6 @@ from typing import BinaryIO, TypeAlias
 
 from steersman.journal.files import Header, Record, line_of, read_line
 
-__all__ = ["Numbered", "at_of", "last_of", "record_at", "records_after", "records_before"]
-
 Numbered: TypeAlias = tuple[int, bytes]
 """The number of a record, and its line without the newline."""
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from steersman.agent import Agent
 from steersman.errors import UsageError
 
-__all__ = ["check_out_of_reach"]
-
 
 def check_out_of_reach(agents: Mapping[str, Agent], places: Mapping[str, Path]) -> None:
     """Raise `UsageError` if a file lies inside a directory of an agent.

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from steersman import _json
 from steersman._json import Json, JsonDict
 
-__all__ = ["CUT", "cut", "frame_of_line", "prefix_of"]
-
 CUT = 20_000
 """Characters of a value that pages of old entries show."""
 

@@ -29,8 +29,6 @@ from steersman.web.steering import SESSION_VERBS
 from steersman.web.verbs import Verbs
 from steersman.web.viewers import LinkLogin, Viewer
 
-__all__ = ["PAGES", "Routes"]
-
 PAGES = frozenset({"/", "/static/"})
 """Paths, and beginnings of paths, that need no login and contain no data."""
 

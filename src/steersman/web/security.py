@@ -14,8 +14,6 @@ from starlette.requests import HTTPConnection
 from steersman.errors import UsageError
 from steersman.web.failures import Refusal
 
-__all__ = ["API_HEADERS", "LOOPBACK", "PAGE_HEADERS", "Gate"]
-
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 READS = frozenset({"GET", "HEAD"})

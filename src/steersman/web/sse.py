@@ -13,8 +13,6 @@ from steersman import _json
 from steersman._struct import DECODE_ERRORS
 from steersman.web.feed import Batch, Feed
 
-__all__ = ["EventStream", "raw_event_of"]
-
 ALIVE = 15.0
 """Seconds between two comments, so that proxies keep the connection."""
 

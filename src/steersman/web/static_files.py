@@ -11,8 +11,6 @@ from starlette.responses import Response
 from steersman.web.failures import Refusal
 from steersman.web.security import PAGE_HEADERS
 
-__all__ = ["FOLDER", "static_response"]
-
 FOLDER = Path(__file__).parent / "static"
 
 KINDS = {

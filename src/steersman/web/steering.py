@@ -16,8 +16,6 @@ from steersman.web.failures import Refusal, bad_request
 from steersman.web.fields import MOST_KEY, Fields, prompt_of
 from steersman.web.limits import WebLimits
 
-__all__ = ["SESSION_VERBS", "SessionVerb", "Steered"]
-
 
 @dataclass(frozen=True, slots=True)
 class Steered:

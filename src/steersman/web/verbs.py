@@ -19,8 +19,6 @@ from steersman.web.limits import WebLimits, Writes
 from steersman.web.steering import SESSION_VERBS, Steered
 from steersman.web.viewers import Action, Viewer
 
-__all__ = ["MOST_ANSWERS", "RIGHTS", "Verbs"]
-
 MOST_ANSWERS = 100
 
 RIGHTS: Mapping[str, tuple[Action, ...]] = {

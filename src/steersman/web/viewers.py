@@ -18,16 +18,6 @@ from starlette.requests import HTTPConnection
 
 from steersman.web.failures import LOG, Refusal
 
-__all__ = [
-    "PROTOCOL",
-    "Action",
-    "Authenticate",
-    "LinkLogin",
-    "Permission",
-    "Viewer",
-    "may_everything",
-]
-
 Action: TypeAlias = Literal["see", "steer", "answer"]
 Permission: TypeAlias = Callable[[Action, str], bool]
 

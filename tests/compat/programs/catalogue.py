@@ -11,8 +11,6 @@ from typing import Any
 from steersman.testing.script import Answer, Scene, Script
 from tests.compat.programs.stage import Stage
 
-__all__ = ["ALL", "Program", "load", "program"]
-
 Function = Callable[[Any, Stage], Awaitable[None]]
 
 

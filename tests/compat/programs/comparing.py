@@ -8,8 +8,6 @@ from typing import Any
 
 from tests.compat.programs.reasons import REASONS
 
-__all__ = ["complaints", "difference", "lines_of"]
-
 Trace = dict[str, Any]
 
 

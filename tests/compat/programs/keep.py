@@ -19,8 +19,6 @@ from tests.compat.programs.catalogue import load
 from tests.compat.programs.comparing import difference
 from tests.compat.programs.playing import OFFICIAL, OURS, cli_version, play
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the named programs, or all, on both CLIs."""

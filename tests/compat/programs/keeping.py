@@ -7,16 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "Kept",
-    "differences",
-    "kept",
-    "newest",
-    "official_version",
-    "write",
-    "write_differences",
-]
-
 FOLDER = Path(__file__).parent / "kept"
 DIFFERENCES = FOLDER / "differences.json"
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from steersman.testing.sandbox import FIXED_ENVIRONMENT
 
-__all__ = ["OFFICIAL", "OURS", "cli_version", "play"]
-
 OFFICIAL = "claude_agent_sdk"
 OURS = "steersman.compat"
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["REASONS"]
-
 CAUSE = (
     "exceptions name the cause: the type is the official one, or a class below it, and its text"
     " has what the CLI wrote and what to do"

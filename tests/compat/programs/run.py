@@ -21,8 +21,6 @@ from tests.compat.programs.catalogue import Program, load
 from tests.compat.programs.stage import Stage
 from tests.compat.programs.traces import shown
 
-__all__ = ["main"]
-
 SIDE_BY_SIDE = int(os.environ.get("SIDE_BY_SIDE", "4"))
 LONGEST = 60.0
 """Seconds for one program."""

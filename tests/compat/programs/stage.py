@@ -19,8 +19,6 @@ from steersman.testing.sandbox import CliSandbox
 from tests.compat.programs.traces import Normalizer, plain, shown
 from tests.live.staging import inhabitants, until, words_of
 
-__all__ = ["Stage", "prompts"]
-
 PATIENCE = 15.0
 """Seconds for a wait of a program; every one needs a small part of it."""
 

@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Normalizer", "plain", "shown"]
-
 OWN_UUID = "00000000-0000-4000-8000-"
 """How the uuids begin that a program chose itself; they are kept."""
 

@@ -19,8 +19,6 @@ from tests.simulation.durable.plans import KEY, Plan
 from tests.simulation.durable.playing import in_world
 from tests.simulation.durable.world import LEASE, Process, World, later
 
-__all__ = ["EVENTS", "STATES", "look_at"]
-
 LONG = 3.0
 CONVERSATION = "customer 7"
 

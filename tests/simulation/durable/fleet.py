@@ -31,8 +31,6 @@ from steersman.stores._sql.journals import StoredJournal
 from steersman.stores._sql.work import WorkTable
 from tests.simulation.durable.world import LEASE, Process
 
-__all__ = ["JobLog", "WorkerProcess"]
-
 LOOKS = 0.2
 """Virtual seconds between two looks of an engine."""
 MEMORY = 1024 * 1024

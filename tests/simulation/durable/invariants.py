@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 
 from tests.simulation.durable.outcome import Outcome
 
-__all__ = ["INVARIANTS", "broken"]
-
 ENDED = {"interrupt", "cancel", "withdraw"}
 """What a program does to end a turn for good."""
 LOSSES = {"is killed", "is stopped", "loses its CLI", "loses its store"}

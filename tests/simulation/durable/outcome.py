@@ -11,8 +11,6 @@ from typing import NamedTuple
 from tests.simulation.durable.plans import Plan
 from tests.simulation.durable.world import Event
 
-__all__ = ["AskLeft", "Outcome"]
-
 
 class AskLeft(NamedTuple):
     """The row of an ask."""

@@ -6,8 +6,6 @@ import random
 from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["KEY", "OTHER_KEY", "Deed", "Leave", "Life", "Plan", "draw", "draw_far", "draw_wide"]
-
 KEY, OTHER_KEY = "invoice 7", "invoice 8"
 
 Leave = Literal["stays", "park", "aclose", "term", "kill", "kill at call", "store away", "stop"]

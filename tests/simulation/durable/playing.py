@@ -23,8 +23,6 @@ from tests.simulation.durable.outcome import Outcome
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Life, Plan
 from tests.simulation.durable.world import LEASE, Process, SimLoop, World, later
 
-__all__ = ["in_world", "play"]
-
 CONVERSATION = "customer 7"
 ASKS = Policy(allow("Task"), otherwise="ask")
 LIMIT = 2000.0

@@ -37,8 +37,6 @@ from steersman.testing.script import Script, Step, call, calls, say, stall
 from steersman.testing.scripted.cli import FakeTool, ScriptedCLI, Subagent
 from tests.simulation.durable.plans import KEY, OTHER_KEY, Plan
 
-__all__ = ["HOST", "LEASE", "Event", "Process", "SimLoop", "World", "later"]
-
 T = TypeVar("T")
 
 EPOCH = 1_000_000_000.0

@@ -9,8 +9,6 @@ from steersman._json import JsonDict
 from steersman.permissions import Ask
 from steersman.permissions.json_form import ask_from_json, ask_to_json
 
-__all__ = ["ask_details", "without_secrets"]
-
 
 def without_secrets(ask: Ask, redact: Callable[[bytes], bytes]) -> Ask:
     """Return `ask` for a store; the same object if it has no known secret."""

@@ -12,8 +12,6 @@ from steersman.hooks.outputs import ToolVerdict
 from steersman.hooks.replies import Reply
 from steersman.permissions.writes import may_write
 
-__all__ = ["objection_to_ask"]
-
 NOT_ASKED = (
     "Denied: a hook wants the user to be asked, and in {mode} the CLI does not ask about writes."
 )

@@ -16,8 +16,6 @@ from msgspec import Struct
 from steersman._json import JsonDict
 from steersman.journal import Entry, Kind
 
-__all__ = ["DecisionLog", "Source"]
-
 Source = Literal["rule", "callback", "hook", "cli", "person", "nobody"]
 
 # In Python 3.11, looking up an enum member costs thirty times as much as a global name, and every

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-__all__ = ["is_shutdown", "raise_soon"]
-
 
 def is_shutdown(error: BaseException) -> bool:
     """Return whether `error` cancels the task that answers, and not only the callback."""

@@ -11,8 +11,6 @@ from steersman.journal import Kind
 from steersman.permissions import Ask, CanUseTool
 from steersman.ports import Clock, SupportsAwaitAnswer
 
-__all__ = ["HeldInInbox"]
-
 
 @dataclass(frozen=True, slots=True)
 class HeldInInbox:

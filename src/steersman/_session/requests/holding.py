@@ -21,8 +21,6 @@ from steersman.hooks.registry import Registered
 from steersman.options import Options
 from steersman.permissions import ASK_USER_QUESTION, Ask, CanUseTool
 
-__all__ = ["EXIT_PLAN_MODE", "LONGEST_HOLD", "MATCHER", "HeldAsks", "HoldingHook"]
-
 EXIT_PLAN_MODE = "ExitPlanMode"
 MATCHER = f"{ASK_USER_QUESTION}|{EXIT_PLAN_MODE}"
 """The tools that the CLI always asks about."""

@@ -19,8 +19,6 @@ from steersman.hooks.outputs import Context, ToolVerdict
 from steersman.hooks.registry import Registered
 from steersman.hooks.replies import Reply
 
-__all__ = ["HookWatch"]
-
 ARRIVAL = 2.0
 """Seconds for the CLI to call the other hooks, which it does at the same time."""
 

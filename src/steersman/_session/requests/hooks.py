@@ -45,14 +45,6 @@ from steersman.hooks.reply_checks import (
 )
 from steersman.options import Options
 
-__all__ = [
-    "HookRunner",
-    "PermissionHookBarrier",
-    "run_session_end",
-    "run_session_start",
-    "start_outputs",
-]
-
 LIMIT = 590.0
 """Seconds for a hook without a timeout; the CLI allows 600."""
 

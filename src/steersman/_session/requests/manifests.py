@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from steersman._json import Json, JsonDict, JsonObject, is_object, is_sequence
 
-__all__ = ["Ask", "manifests_of"]
-
 PROTOCOL_VERSION = "2025-11-25"
 """The MCP version of the CLI's own `initialize`."""
 MOST_PAGES = 100

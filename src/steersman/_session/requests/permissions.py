@@ -52,18 +52,6 @@ from steersman.ports import (
     SessionAsks,
 )
 
-__all__ = [
-    "DEFERRED",
-    "Deferred",
-    "InboxForwarder",
-    "PermissionResponder",
-    "RequestRejected",
-    "SendAnswer",
-    "UserCallbacks",
-    "build_permissions",
-    "ignore_answer",
-]
-
 P = TypeVar("P")
 Q = TypeVar("Q")
 

@@ -25,8 +25,6 @@ from steersman.permissions.paths import Place
 from steersman.permissions.policy import Explanation, Policy, Verdict, guards_files
 from steersman.permissions.rules import Match, Rule, ToolCall, parse_rule
 
-__all__ = ["PolicyHook"]
-
 NO_OPINION: JsonObject = {}
 STRICTNESS = {"allow": 0, "cli": 1, "ask": 2, "deny": 3}
 

@@ -17,8 +17,6 @@ from steersman.permissions.paths import Place, leads_through_process
 from steersman.permissions.rules import EDITING, READING, ToolCall
 from steersman.permissions.shell import is_readable
 
-__all__ = ["readings_of"]
-
 LIMIT = 4096
 """Characters; rules do not compare longer paths either."""
 FIELDS = ("file_path", "notebook_path", "path")

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from steersman._session.requests.policy_hook import PolicyHook
     from steersman.permissions.asks import Payload
 
-__all__ = ["CliRequest", "Responder"]
-
 CliRequest = (
     PermissionAsked | ElicitationAsked | DialogAsked | HookAsked | ToolCalled | Unanswerable
 )

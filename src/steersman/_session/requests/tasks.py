@@ -26,8 +26,6 @@ from steersman._session.requests.responder import CliRequest, Responder
 from steersman.errors import ChannelClosed
 from steersman.permissions import Ask
 
-__all__ = ["EagerStarter", "Need", "RequestTasks"]
-
 Need = Literal["waiting_permission", "waiting_tool_call"]
 USER: Final[Need] = "waiting_permission"
 TOOL: Final[Need] = "waiting_tool_call"

@@ -11,8 +11,6 @@ from steersman._protocol.events import ToolCalled
 from steersman._session.requests.manifests import manifests_of
 from steersman.ports import INTERNAL_ERROR, Caller, JsonObject, ToolServer, jsonrpc_error
 
-__all__ = ["ToolServers"]
-
 LIST_CHANGED = "notifications/tools/list_changed"
 
 NOT_IN_NAMES = re.compile("[^a-zA-Z0-9_-]")

@@ -31,19 +31,6 @@ from steersman.sessions.places import SUFFIX, config_directory
 from steersman.sessions.worktrees import worktrees_of
 from steersman.transcripts.keys import is_session_id, project_key
 
-__all__ = [
-    "delete_session",
-    "fork_session",
-    "get_session_info",
-    "get_session_messages",
-    "get_subagent_messages",
-    "list_sessions",
-    "list_subagents",
-    "opened",
-    "rename_session",
-    "tag_session",
-]
-
 
 def list_sessions(
     directory: str | None = None,

@@ -12,8 +12,6 @@ from steersman.errors import SessionNotFound
 from steersman.sessions.backends import Copies
 from steersman.sessions.driving import drive
 
-__all__ = ["import_session_to_store"]
-
 DEFAULT_BATCH = 500
 
 

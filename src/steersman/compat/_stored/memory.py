@@ -14,8 +14,6 @@ from steersman.compat._shapes.stored_sessions import (
 )
 from steersman.transcripts import summary
 
-__all__ = ["InMemorySessionStore", "fold_session_summary"]
-
 Place = tuple[str, str]
 
 

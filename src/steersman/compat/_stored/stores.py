@@ -45,18 +45,6 @@ from steersman.transcripts.keys import is_session_id
 from steersman.transcripts.stored import AgentInfo, SessionInfo
 from steersman.transcripts.summary import Summary, milliseconds
 
-__all__ = [
-    "delete_session_via_store",
-    "fork_session_via_store",
-    "get_session_info_from_store",
-    "get_session_messages_from_store",
-    "get_subagent_messages_from_store",
-    "list_sessions_from_store",
-    "list_subagents_from_store",
-    "rename_session_via_store",
-    "tag_session_via_store",
-]
-
 AT_ONCE = 8
 """How many sessions are loaded at the same time."""
 SUBAGENTS = "subagents/"

@@ -13,20 +13,6 @@ from steersman.errors import UsageError
 from steersman.transcripts.keys import is_session_id, project_key
 from steersman.transcripts.stored import SessionInfo, StoredMessage
 
-__all__ = [
-    "ForkSessionResult",
-    "check_message_id",
-    "check_session_id",
-    "check_tag",
-    "check_title",
-    "fork_error",
-    "info_of",
-    "message_of",
-    "page_of",
-    "project_key_for_directory",
-    "real_directory",
-]
-
 T = TypeVar("T")
 
 

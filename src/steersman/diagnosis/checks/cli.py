@@ -8,8 +8,6 @@ from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, failed, ok
 from steersman.errors import CliNotFound, LaunchError, SteersmanError
 
-__all__ = ["CLI"]
-
 VARIABLE = "STEERSMAN_CLI"
 
 

@@ -10,8 +10,6 @@ from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, failed, ok
 from steersman.errors import LaunchError
 
-__all__ = ["CLOCK"]
-
 DAY = 86400.0
 FIRST = 1_735_689_600.0
 """The beginning of 2025, before which no supported CLI was made."""

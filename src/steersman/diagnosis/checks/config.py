@@ -10,8 +10,6 @@ from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, failed, ok
 from steersman.sessions.places import Places
 
-__all__ = ["CONFIG", "existing"]
-
 
 async def _run(machine: Machine) -> Iterable[Finding]:
     if not (machine.env.get("HOME") or machine.env.get("CLAUDE_CONFIG_DIR")):

@@ -10,8 +10,6 @@ from steersman.diagnosis.checks.config import existing
 from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, failed, ok, warned
 
-__all__ = ["DISK", "disk"]
-
 MEGABYTE = 1_000_000
 LEAST = 50 * MEGABYTE
 LITTLE = 500 * MEGABYTE

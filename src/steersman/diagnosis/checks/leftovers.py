@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, skipped, warned
 
-__all__ = ["LEFTOVERS"]
-
 
 async def _run(machine: Machine) -> Iterable[Finding]:
     folders, processes = machine.leftovers

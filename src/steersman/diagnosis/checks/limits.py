@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, failed, ok, warned
 
-__all__ = ["LIMITS", "limits"]
-
 FEWEST_FILES = 64
 FEW_FILES = 256
 SMALL_PIPE = 16 * 1024

@@ -14,8 +14,6 @@ from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, failed, ok, skipped, warned
 from steersman.errors import LaunchError
 
-__all__ = ["LOGIN"]
-
 PATIENCE = 20.0
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 CURE = "log in with `claude`, or set ANTHROPIC_API_KEY"

@@ -12,8 +12,6 @@ from steersman.diagnosis.machine import MCP_PATIENCE, PROJECT_SERVERS, Machine
 from steersman.diagnosis.values import Check, Finding, failed, skipped
 from steersman.errors import SteersmanError, UsageError
 
-__all__ = ["MCP"]
-
 GOOD = {"connected": "connected", "disabled": "disabled"}
 
 

@@ -8,8 +8,6 @@ from steersman._launch.environment import MARKS
 from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, failed, skipped, warned
 
-__all__ = ["NESTING"]
-
 INSIDE = ("CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ID")
 
 

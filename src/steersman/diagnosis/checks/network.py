@@ -10,8 +10,6 @@ from urllib.parse import SplitResult, urlsplit
 from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, failed, ok, skipped
 
-__all__ = ["NETWORK"]
-
 API = "https://api.anthropic.com"
 PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 FILES = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")

@@ -8,8 +8,6 @@ from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, ok, skipped, warned
 from steersman.permissions.policy import WALLS
 
-__all__ = ["POLICY"]
-
 
 async def _run(machine: Machine) -> Iterable[Finding]:
     policy = machine.options.policy

@@ -8,8 +8,6 @@ from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, failed, ok, skipped
 from steersman.errors import CliNotFound, SteersmanError
 
-__all__ = ["PROTOCOL"]
-
 
 async def _run(machine: Machine) -> Iterable[Finding]:
     try:

@@ -9,8 +9,6 @@ from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, failed, ok, skipped, warned
 from steersman.errors import LaunchError, SteersmanError
 
-__all__ = ["RELEASE", "release"]
-
 SWITCHES = ("DISABLE_AUTOUPDATER", "DISABLE_UPDATES")
 """Variables with which the CLI does not update itself."""
 

@@ -10,8 +10,6 @@ from steersman._json import JsonDict
 from steersman.diagnosis.machine import Machine
 from steersman.diagnosis.values import Check, Finding, failed, ok, warned
 
-__all__ = ["SETTINGS"]
-
 HELPER = "apiKeyHelper"
 
 

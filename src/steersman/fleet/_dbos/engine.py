@@ -13,8 +13,6 @@ from steersman.fleet._dbos.runner import Rhythm, Runner
 from steersman.fleet.jobs import run_job
 from steersman.fleet.ports import JobEvent, JobRow, JobSpec, JobState, Segment, SegmentEnd
 
-__all__ = ["DbosEngine"]
-
 
 class DbosEngine:
     """Jobs in a SQLite file or a PostgreSQL. Without `start` it only sends and looks."""

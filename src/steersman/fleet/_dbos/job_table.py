@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from dbos import DBOSClient, WorkflowStatus
     from sqlalchemy import Engine as SqlEngine
 
-__all__ = ["DbosJobs"]
-
 T = TypeVar("T")
 Listed: TypeAlias = "list[WorkflowStatus]"
 

@@ -15,20 +15,6 @@ from typing import Any
 
 from steersman.errors import StoreError, UsageError
 
-__all__ = [
-    "APPLICATION",
-    "JOB",
-    "JOBS",
-    "SEGMENT",
-    "SEGMENTS",
-    "VERSION",
-    "claim",
-    "errors_translated",
-    "load",
-    "pickles_refused",
-    "release",
-]
-
 APPLICATION = "steersman-fleet"
 VERSION = "1"
 """Of the workflows and their rows. A worker runs jobs of its own version only."""

@@ -11,8 +11,6 @@ from steersman.errors import StoreError, UsageError
 if TYPE_CHECKING:
     from steersman.stores import PostgresStore, SqliteStore
 
-__all__ = ["FORMS", "Place", "place_at"]
-
 SQLITE = "sqlite://"
 POSTGRES = ("postgresql://", "postgres://")
 CONNECTIONS = 6

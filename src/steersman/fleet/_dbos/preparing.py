@@ -13,8 +13,6 @@ from steersman.errors import StoreError
 from steersman.fleet._dbos.loading import errors_translated, load
 from steersman.fleet._dbos.places import Place
 
-__all__ = ["prepare"]
-
 PATIENCE = 60.0
 """Seconds to wait for another worker that prepares the same file."""
 POLL = 0.05

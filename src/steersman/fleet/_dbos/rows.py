@@ -15,18 +15,6 @@ from steersman.fleet.ports import NO_SLOT, JobRow, JobSpec, JobState, SegmentEnd
 if TYPE_CHECKING:
     from dbos import WorkflowStatus
 
-__all__ = [
-    "ENDED",
-    "OPEN",
-    "end_from_json",
-    "end_to_json",
-    "job_of",
-    "row_of",
-    "segment_id",
-    "spec_from_json",
-    "spec_to_json",
-]
-
 OPEN = ["ENQUEUED", "PENDING"]
 """The statuses of workflows that have not ended."""
 ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]

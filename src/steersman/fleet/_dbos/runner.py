@@ -47,8 +47,6 @@ from steersman.fleet._dbos.rows import (
 from steersman.fleet.jobs import failed_result
 from steersman.fleet.ports import HIGHEST, JobSpec, Segment, SegmentEnd
 
-__all__ = ["ATTEMPTS", "Rhythm", "Runner"]
-
 log = logging.getLogger("steersman.fleet")
 
 T = TypeVar("T")

@@ -18,8 +18,6 @@ from steersman.permissions.json_form import answer_from_json, ask_from_json, ask
 from steersman.stores._sql.database import Database, Transaction
 from steersman.stores.plain_text import from_plain, to_plain
 
-__all__ = ["AskTable", "close_asks", "is_owner"]
-
 VERSION = 1
 """The version of the rows that this release writes; it leaves later ones alone."""
 

@@ -17,8 +17,6 @@ from typing import Any, Protocol, TypeVar
 from steersman._background import BackgroundTasks
 from steersman._portal.home_thread import HomeThread
 
-__all__ = ["Database", "Rows", "Transaction", "Work"]
-
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
 

@@ -14,8 +14,6 @@ from typing import Any, Literal
 from steersman.stores._sql.database import Database, Transaction
 from steersman.stores.plain_text import from_plain, to_plain
 
-__all__ = ["FleetTable", "Reserved", "StoredBudget", "WorkerRow", "period_of"]
-
 Reserved = Literal["reserved", "wait", "out", "unknown"]
 """`wait`: what others have reserved may come back. `out`: nothing is left for this turn."""
 

@@ -19,8 +19,6 @@ from steersman.ports import Conversation
 from steersman.stores._sql.database import Database, Transaction
 from steersman.stores.plain_text import to_plain
 
-__all__ = ["JournalTable", "StoredJournal", "follow_entries", "name_of", "stored_entries"]
-
 log = logging.getLogger("steersman.stores")
 
 GATHER = 0.05

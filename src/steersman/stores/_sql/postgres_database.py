@@ -24,8 +24,6 @@ from steersman.stores._sql.schema import POSTGRES as MIGRATIONS
 from steersman.stores.entry_json import encode
 from steersman.stores.plain_text import to_plain
 
-__all__ = ["Looks", "PostgresDatabase"]
-
 T = TypeVar("T")
 Connection = AsyncConnection[tuple[Any, ...]]
 OnConnection = Callable[[Connection], Awaitable[T]]

@@ -5,8 +5,6 @@ Only the tables of sessions differ between the databases by more than the names 
 
 from __future__ import annotations
 
-__all__ = ["POSTGRES", "SQLITE"]
-
 _SQLITE_SESSIONS = (
     """CREATE TABLE steersman_sessions (
         id INTEGER PRIMARY KEY AUTOINCREMENT,

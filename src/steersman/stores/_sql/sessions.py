@@ -31,8 +31,6 @@ from steersman.transcripts.keys import (
     SessionSummaryEntry,
 )
 
-__all__ = ["SessionTable"]
-
 MOST_SENT = 16 << 20
 """Bytes of entries in one statement."""
 MOST_ROWS, MOST_ASKED = 150, 500

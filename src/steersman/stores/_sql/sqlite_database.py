@@ -28,8 +28,6 @@ from steersman.ports import Clock
 from steersman.stores._sql.database import Database, Rows, Work
 from steersman.stores._sql.schema import SQLITE as MIGRATIONS
 
-__all__ = ["LONGEST_LEASE", "SqliteDatabase", "SqliteFile"]
-
 T = TypeVar("T")
 
 log = logging.getLogger("steersman.stores")

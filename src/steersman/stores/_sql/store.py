@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from steersman.stores._sql.journals import JournalTable, StoredJournal
     from steersman.stores._sql.work import WorkTable
 
-__all__ = ["REST", "SqlStore"]
-
 REST = 30.0
 """Seconds without work after which the connections for sessions are closed: a turn takes a while
 between two entries, and the last one that closes a file writes its log back."""

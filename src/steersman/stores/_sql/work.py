@@ -24,8 +24,6 @@ from steersman.stores._sql.asks import AskTable, close_asks, is_owner
 from steersman.stores._sql.database import Database, Transaction
 from steersman.stores.plain_text import from_plain, to_plain
 
-__all__ = ["WorkTable"]
-
 log = logging.getLogger("steersman.inbox")
 
 VERSION = 1

@@ -14,8 +14,6 @@ from steersman.journal.files import Record, read_line, read_tracks
 from steersman.testing.cassettes.scrubbing import RULES, Found, Rule, Scrubber
 from steersman.testing.cassettes.split_text import split_secrets
 
-__all__ = ["Finding", "lint"]
-
 SHOWN = 4
 """How many characters of a secret a finding shows: enough to find it, too few to use it."""
 

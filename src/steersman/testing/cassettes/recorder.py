@@ -31,8 +31,6 @@ from steersman.testing.cassettes.split_text import scrub_split_text
 from steersman.transports.locate import locate
 from steersman.transports.subprocess import SubprocessTransport
 
-__all__ = ["Recorder", "options_of", "scrubber_for"]
-
 log = logging.getLogger("steersman.testing")
 
 BEHAVIOUR_FLAGS = frozenset(

@@ -18,8 +18,6 @@ from steersman._json import Json
 from steersman.errors import UsageError
 from steersman.journal.redaction import MARK, SHORTEST
 
-__all__ = ["BY_LOOKS", "RULES", "Found", "Rule", "Scrubber", "Span", "replaced"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:

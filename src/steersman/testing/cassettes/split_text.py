@@ -9,8 +9,6 @@ from steersman import _json
 from steersman._json import JsonDict
 from steersman.testing.cassettes.scrubbing import Found, Scrubber, Span
 
-__all__ = ["scrub_split_text", "split_secrets"]
-
 TEXT_OF = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 """Types of deltas, and the field that holds their text."""
 

@@ -22,8 +22,6 @@ from typing import TypeAlias
 from steersman.journal import Entry, Kind
 from steersman.ports import Sink
 
-__all__ = ["SINK_CONTRACTS", "MakeSink", "SinkContract", "SinkUnderTest"]
-
 
 @dataclass(frozen=True, slots=True)
 class SinkUnderTest:

@@ -16,8 +16,6 @@ from typing import TypeAlias
 from steersman._json import Json, JsonDict
 from steersman.ports import INVALID_PARAMS, METHOD_NOT_FOUND, Caller, JsonObject, ToolServer
 
-__all__ = ["TOOL_SERVER_CONTRACTS", "MakeToolServer", "ToolServerContract"]
-
 LIMIT = 20.0
 """Seconds that any wait of a contract may last."""
 PROTOCOL_VERSION = "2025-06-18"

@@ -7,8 +7,6 @@ import selectors
 import time
 from collections.abc import Callable, Mapping
 
-__all__ = ["JumpingClock", "NothingScheduled", "Standstill", "VirtualClockLoop"]
-
 
 class NothingScheduled(RuntimeError):
     """No task is ready and no timer is set, so the event loop would wait for ever."""

@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from steersman.testing.faults.kinds import Segment, Wait
 
-__all__ = ["Flow"]
-
 
 class Flow:
     """A pipe with delays. Chunks that need not wait are delivered inside `put`."""

@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar, cast
 
-__all__ = ["FullDisk", "SlowReader", "cancelled_after", "rounds"]
-
 T = TypeVar("T")
 
 

@@ -11,31 +11,6 @@ import signal
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-__all__ = [
-    "CloseOutput",
-    "Corrupt",
-    "Delay",
-    "DelayInput",
-    "Drop",
-    "Duplicate",
-    "Exit",
-    "Fault",
-    "InputFault",
-    "Join",
-    "Kill",
-    "LineFault",
-    "Noise",
-    "ProcessFault",
-    "Segment",
-    "Split",
-    "SplitInput",
-    "StderrFlood",
-    "Suspend",
-    "Target",
-    "Truncate",
-    "Wait",
-]
-
 At = int | str
 """The number of a line, from 1, or a text: the first line that contains it."""
 

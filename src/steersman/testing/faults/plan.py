@@ -24,8 +24,6 @@ from steersman.testing.faults.kinds import (
     Truncate,
 )
 
-__all__ = ["HARMLESS", "KINDS", "FaultPlan"]
-
 USUAL_LINES = 60
 """About as many lines as a turn with two tool calls has."""
 MOST = 4

@@ -18,8 +18,6 @@ from steersman.testing.scripted.tools import ToolRunner
 from steersman.testing.scripted.turn_loop import TurnLoop
 from steersman.testing.scripted.usage import Model, resolve_model
 
-__all__ = ["AGENTS", "CAPABILITIES", "COMMANDS", "VERSION", "Control", "Reach"]
-
 VERSION = "2.1.325"
 
 CAPABILITIES = (

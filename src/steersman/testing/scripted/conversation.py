@@ -10,8 +10,6 @@ from steersman.testing.request import ModelRequest
 from steersman.testing.scripted.output import new_id
 from steersman.testing.scripted.queue import Prompt
 
-__all__ = ["CONTINUE", "Conversation", "History", "Memory"]
-
 FOLDED = "The user sent a new message while you were working:\n"
 
 CONTINUE = "Continue from where you left off."

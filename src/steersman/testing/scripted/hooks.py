@@ -12,8 +12,6 @@ from steersman.hooks.matchers import fits_tool, shown_to
 from steersman.testing.scripted.host import Host, HostClosed, HostPreempted, HostRefused
 from steersman.testing.scripted.output import Output, new_id
 
-__all__ = ["HookReply", "HookRunner", "Registration", "Verdict", "read_hooks", "verdict_of"]
-
 MALFORMED = (
     "initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays"
 )

@@ -10,8 +10,6 @@ from typing import cast
 from steersman._json import Json, JsonObject
 from steersman.testing.scripted.output import Output, new_id
 
-__all__ = ["Host", "HostClosed", "HostPreempted", "HostRefused"]
-
 
 class HostClosed(Exception):
     """Stdin is closed, so the host cannot answer."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from steersman._json import JsonDict, JsonObject
 from steersman.ports import FileArgument, Launch
 
-__all__ = ["Settings", "read_launch"]
-
 DEFAULT_RETRIES = 10
 STATE_SWITCHES = (
     "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS",

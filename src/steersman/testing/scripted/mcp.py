@@ -12,8 +12,6 @@ from steersman._json import Json, JsonDict, JsonObject
 from steersman.testing.scripted.host import Host, HostClosed, HostRefused
 from steersman.testing.scripted.launch import Settings
 
-__all__ = ["McpResult", "McpServer", "McpServers"]
-
 PROTOCOL_VERSION = "2025-11-25"
 ACCEPTED_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", PROTOCOL_VERSION)
 TRIES = 2

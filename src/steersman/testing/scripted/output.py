@@ -11,8 +11,6 @@ from steersman._json import Json, JsonDict, JsonObject
 from steersman.testing.scripted.launch import Settings
 from steersman.transports.memory import Wire
 
-__all__ = ["Frame", "Output", "new_id"]
-
 Frame = JsonDict
 
 

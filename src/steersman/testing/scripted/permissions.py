@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from steersman._json import JsonObject
 from steersman.testing.scripted.launch import Settings
 
-__all__ = ["MODES", "Permissions", "is_harmless"]
-
 MODES = ("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan")
 
 EDITING = frozenset({"Edit", "NotebookEdit", "Write"})

@@ -37,8 +37,6 @@ from steersman.testing.scripted.turn_loop import TurnLoop
 from steersman.testing.scripted.usage import Model, UsageTracker, resolve_model
 from steersman.transports.memory import Wire
 
-__all__ = ["ScriptedProcess"]
-
 CRASHED = 70
 """The exit status after an exception in the script or in the scripted CLI."""
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from steersman._json import Json
 from steersman.testing.request import texts_of
 
-__all__ = ["Prompt", "PromptQueue", "joined_content"]
-
 PRIORITIES = ("now", "next", "later")
 
 

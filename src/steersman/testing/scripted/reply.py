@@ -16,8 +16,6 @@ from steersman.testing.scripted.output import Frame, Output, new_id
 from steersman.testing.scripted.stage import Stage
 from steersman.testing.scripted.usage import UsageTracker, whole_usage
 
-__all__ = ["ApiFailure", "Block", "ModelAnswer", "Reply"]
-
 Block = JsonDict
 
 FINAL_STATUSES = frozenset({400, 403, 404, 413, 422})

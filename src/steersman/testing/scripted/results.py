@@ -9,8 +9,6 @@ from steersman.testing.scripted.reply import ApiFailure
 from steersman.testing.scripted.tools import ToolCall
 from steersman.testing.scripted.usage import UsageTracker, whole_usage
 
-__all__ = ["Ending", "Results"]
-
 NO_SUBAGENTS: JsonObject = {
     "spawned": 0,
     "requested": {"background": 0, "foreground": 0, "unset": 0},

@@ -14,8 +14,6 @@ from steersman.testing.scripted.reply import ApiFailure, Block, ModelAnswer, Rep
 from steersman.testing.scripted.results import Ending
 from steersman.testing.scripted.tools import ToolCall, ToolOutcome, ToolRunner, rejected
 
-__all__ = ["Round"]
-
 
 class Round:
     """Plays one answer of the model and runs its tools."""

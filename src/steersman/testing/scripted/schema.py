@@ -12,8 +12,6 @@ from typing import Protocol
 from steersman._json import Json, JsonObject
 from steersman.errors import UsageError
 
-__all__ = ["schema_errors"]
-
 LIBRARY = "jsonschema"
 
 

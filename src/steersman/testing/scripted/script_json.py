@@ -29,8 +29,6 @@ from steersman.testing.script import (
     chunked,
 )
 
-__all__ = ["script_from_json", "script_to_json"]
-
 FORMS = "steps such as {'say': 'Done.'}, arrays of them, or {'when': 'text', 'steps': [...]}"
 
 

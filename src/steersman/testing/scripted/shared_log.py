@@ -16,8 +16,6 @@ from steersman import _json
 from steersman._json import JsonDict
 from steersman.testing.request import ModelRequest
 
-__all__ = ["Note", "SharedLog"]
-
 Note = JsonDict
 
 

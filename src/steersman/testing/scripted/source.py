@@ -18,8 +18,6 @@ from steersman.testing.script import Answer, Scene, Script, Step
 from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.testing.scripted.script_json import script_from_json
 
-__all__ = ["Playable", "anchored", "load", "rewound"]
-
 Playable = ScriptedCLI | Script | Step | Scene | list[Answer | Scene]
 """What a place may hold."""
 

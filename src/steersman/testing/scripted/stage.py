@@ -14,8 +14,6 @@ from steersman.testing.script import Script, Stall, Step
 from steersman.testing.scripted.conversation import Memory
 from steersman.testing.scripted.output import new_id
 
-__all__ = ["FakeTool", "Faults", "Stage", "StartPhase", "Subagent"]
-
 FakeTool = Callable[[JsonDict], Json | Awaitable[Json]]
 """Replaces a built-in tool: takes the input and returns a text, or raises to fail."""
 

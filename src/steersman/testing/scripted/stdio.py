@@ -15,8 +15,6 @@ from steersman.testing.scripted.shared_log import SharedLog
 from steersman.testing.scripted.stage import Stage
 from steersman.transports.memory import Wire
 
-__all__ = ["SharedStage", "launch_of", "serve"]
-
 POLL = 0.01
 """Seconds between two checks of a stall for a release."""
 

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-__all__ = ["Tasks"]
-
 
 class Tasks:
     """Starts tasks and cancels them; an exception in a task is reported."""

@@ -18,8 +18,6 @@ from steersman.testing.scripted.permissions import Permissions
 from steersman.testing.scripted.schema import schema_errors
 from steersman.testing.scripted.stage import Stage, Subagent
 
-__all__ = ["BUILT_IN", "STRUCTURED_OUTPUT", "ToolCall", "ToolOutcome", "ToolRunner", "rejected"]
-
 BUILT_IN = (
     "Task",
     "AskUserQuestion",

@@ -19,8 +19,6 @@ from steersman.testing.scripted.stage import Stage
 from steersman.testing.scripted.tools import ToolCall, ToolRunner
 from steersman.testing.scripted.usage import Model, UsageTracker, shown_model
 
-__all__ = ["Shared", "Turn"]
-
 ENFORCE = (
     "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request."
     " Call this tool now."

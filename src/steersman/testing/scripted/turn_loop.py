@@ -15,8 +15,6 @@ from steersman.testing.scripted.tasks import Tasks
 from steersman.testing.scripted.tools import ToolCall
 from steersman.testing.scripted.turn import Shared, Turn
 
-__all__ = ["TurnLoop"]
-
 
 class TurnLoop:
     """Plays turns while there are prompts; otherwise the CLI is idle."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from steersman._json import JsonDict
 
-__all__ = ["DEFAULT_MODEL", "Model", "UsageTracker", "resolve_model", "shown_model", "whole_usage"]
-
 DEFAULT_MODEL = "claude-opus-5-5"
 
 ALIASES: Mapping[str, str] = {

@@ -16,8 +16,6 @@ from steersman.testing.stores.official_rules import OFFICIAL
 from steersman.testing.stores.report import Finding, Outcome, Report
 from steersman.testing.stores.rules import Bench, Broken, Rule, Store
 
-__all__ = ["MANY", "TIMEOUT", "MakeStore", "check", "rule_names"]
-
 RULES = (*OFFICIAL, *FURTHER)
 MANY = 10_000
 TIMEOUT = 60.0

@@ -11,8 +11,6 @@ from steersman._json import Json
 from steersman.testing.stores.rules import Bench, Rule, Store, expect, same, show
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry
 
-__all__ = ["FURTHER"]
-
 MEGABYTE = 1_000_000
 WRITERS = 6
 BATCHES = 8

@@ -5,8 +5,6 @@ from __future__ import annotations
 from steersman.testing.stores.rules import Bench, Rule, expect, if_there, same, show
 from steersman.transcripts.keys import SessionListSubkeysKey, SessionStoreEntry
 
-__all__ = ["OFFICIAL"]
-
 MILLISECONDS = 1_000_000_000_000
 """About the year 2001. A smaller time is given in seconds."""
 

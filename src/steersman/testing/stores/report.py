@@ -9,8 +9,6 @@ from typing import Literal
 from steersman._json import JsonDict
 from steersman._terminal import one_line
 
-__all__ = ["Finding", "Outcome", "Report"]
-
 Outcome = Literal["passed", "failed", "skipped"]
 
 

@@ -16,8 +16,6 @@ from steersman.transcripts.keys import (
     SessionSummaryEntry,
 )
 
-__all__ = ["Bench", "Broken", "Call", "Rule", "Store", "expect", "if_there", "same", "show"]
-
 SHOWN = 200
 LONG = 5
 Call = Callable[["Bench"], Awaitable[None]]

@@ -39,15 +39,6 @@ from steersman.tools._mcp.peer import (
 from steersman.tools._mcp.server_requests import CAPABILITIES
 from steersman.tools._mcp.stdio import open_stdio
 
-__all__ = [
-    "NotProcessed",
-    "RemoteConnection",
-    "RemoteLimits",
-    "SharedConnection",
-    "connect",
-    "secrets_of",
-]
-
 PROTOCOL_VERSION = "2025-11-25"
 CLIENT = {"name": "steersman", "version": "1"}
 MOST_PAGES = 1000

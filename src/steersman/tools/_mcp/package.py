@@ -16,25 +16,6 @@ from typing import Protocol, TypeAlias, cast
 from steersman._json import Json, JsonDict, JsonObject
 from steersman.errors import Described, UsageError
 
-__all__ = [
-    "HttpRequest",
-    "HttpResponse",
-    "LowLevelServer",
-    "OnResponse",
-    "ReadStream",
-    "Streams",
-    "as_message",
-    "as_plain",
-    "bad_inputs",
-    "default_environment",
-    "memory_streams",
-    "message_of",
-    "open_http",
-    "open_sse",
-    "require_mcp",
-    "run_server",
-]
-
 READ_TIMEOUT = 3600.0
 """Seconds that an HTTP response may stay silent. The CLI's own timeout for a tool is shorter."""
 OTHER_TIMEOUT = 30.0

@@ -19,8 +19,6 @@ from steersman.ports import JsonObject
 from steersman.tools._mcp.jsonrpc import INTERNAL_ERROR, RequestId, cancellation, jsonrpc_error
 from steersman.tools._mcp.package import Streams, WriteStream, as_message, as_plain, bad_inputs
 
-__all__ = ["ConnectionLost", "McpConnection", "OnNotification", "OnRequest", "reason_of"]
-
 CLOSE_TIMEOUT = 6.0
 """Seconds that closing may take; the `mcp` package gives a process two of them to exit."""
 EXIT_TIMEOUT = 1.0

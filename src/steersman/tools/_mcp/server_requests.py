@@ -16,8 +16,6 @@ from steersman.tools._mcp.jsonrpc import (
     jsonrpc_result,
 )
 
-__all__ = ["CAPABILITIES", "answer_server"]
-
 CAPABILITIES: JsonObject = {"elicitation": {"form": {}, "url": {}}}
 """The capabilities that servers are offered. The CLI itself offers none."""
 

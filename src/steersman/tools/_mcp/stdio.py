@@ -18,8 +18,6 @@ from steersman import _json
 from steersman.ports import JsonObject
 from steersman.tools._mcp.package import Streams, as_plain, default_environment, message_of
 
-__all__ = ["LineTooLong", "open_stdio", "read_messages"]
-
 CHUNK = 1 << 18
 SHOWN = 1000
 """Bytes of both ends of a line that is too long, where its id is looked for."""

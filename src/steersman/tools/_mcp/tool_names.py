@@ -11,8 +11,6 @@ from steersman._json import is_mapping
 from steersman.errors import McpNotReady, UsageError
 from steersman.ports import JsonObject
 
-__all__ = ["ExposedTools", "ToolFilter", "expose"]
-
 
 class ToolFilter:
     """The arguments `tools` and `rename` of a `RemoteTools`, checked."""

@@ -6,8 +6,6 @@ import asyncio
 import threading
 from collections import deque
 
-__all__ = ["ConcurrencyLimit"]
-
 
 class ConcurrencyLimit:
     """A semaphore over several event loops; waiters are served in the order in which they came.

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from steersman.tools._run.stalls import StallDetector
 from steersman.tools.context import ToolContext
 
-__all__ = ["RunningCall", "RunningCalls", "running_calls"]
-
 PROGRESS_STEP = 1e-6
 """What a heartbeat adds to the progress: MCP requires that progress increases."""
 

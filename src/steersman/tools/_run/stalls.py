@@ -19,8 +19,6 @@ from typing import Protocol
 
 from steersman.errors import ToolExecutionError
 
-__all__ = ["LoopCall", "StallDetector", "WatchedLoop"]
-
 INTERVAL = 0.1
 """Seconds between two looks."""
 LINGER = 5.0

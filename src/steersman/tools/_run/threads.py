@@ -20,17 +20,6 @@ from typing import Any, TypeAlias, TypeVar
 
 from steersman._portal.waiting import WAITING_TASK
 
-__all__ = [
-    "Function",
-    "Handler",
-    "Workers",
-    "handler_of",
-    "is_async",
-    "parameter_names",
-    "run_handler",
-    "run_in_thread",
-]
-
 Function: TypeAlias = Callable[..., Any]
 """Any function of the host program."""
 

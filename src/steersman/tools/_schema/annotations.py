@@ -22,8 +22,6 @@ from steersman.tools._schema.stand_ins import (
     literal_stand_in,
 )
 
-__all__ = ["msgspec_readable"]
-
 
 def msgspec_readable(annotation: Annotation) -> Annotation:
     """Rewrite an annotation so that msgspec can read it. Raises `TypeError` if JSON cannot."""

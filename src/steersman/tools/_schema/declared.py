@@ -20,8 +20,6 @@ from steersman.tools._schema.reading import reader_of, union_stand_in
 from steersman.tools._schema.signatures import Arguments, Field, record_class, record_of
 from steersman.tools._schema.stand_ins import Annotation, Read, StandIn, stand_in
 
-__all__ = ["InputSchema", "declared_arguments"]
-
 InputSchema: TypeAlias = JsonObject | type[Any]
 
 # An int stays an int, so that the handler prints what the model wrote.

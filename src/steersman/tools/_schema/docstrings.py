@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["Docstring", "read_docstring"]
-
 PARAMETER_SECTIONS = frozenset(
     {"args", "arguments", "parameters", "other parameters", "attributes", "keyword args"}
 )

@@ -18,8 +18,6 @@ from steersman.tools._schema.schema import schema_of
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
-__all__ = ["Shape", "shape_of"]
-
 WRAPPER = "output"
 
 T = TypeVar("T")

@@ -32,18 +32,6 @@ from steersman.tools._schema.stand_ins import (
     read_stand_in,
 )
 
-__all__ = [
-    "RecordClass",
-    "UnionStandIn",
-    "class_hints",
-    "fill_defaults",
-    "known_fields",
-    "leaves_defaults_out",
-    "reader_of",
-    "record_classes",
-    "union_stand_in",
-]
-
 RecordClass: TypeAlias = type[Any]
 """A dataclass, a TypedDict or a struct."""
 

@@ -16,8 +16,6 @@ from steersman.tools._schema.docstrings import read_docstring
 from steersman.tools._schema.reading import RecordClass, UnionStandIn, class_hints, record_classes
 from steersman.tools._schema.stand_ins import Annotation, is_class, stand_in_schema
 
-__all__ = ["Definitions", "schema_of"]
-
 
 def schema_of(wanted: Annotation) -> JsonDict:
     """Return the schema of a type, with its `$defs`. Raises `TypeError` if JSON cannot carry it."""

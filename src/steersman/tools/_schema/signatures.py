@@ -26,8 +26,6 @@ from steersman.tools._schema.schema import Definitions
 from steersman.tools._schema.stand_ins import Annotation, is_pydantic_note
 from steersman.tools.context import ToolContext
 
-__all__ = ["Arguments", "Field", "arguments_of", "record_class", "record_of"]
-
 ReadArguments: TypeAlias = Callable[[JsonObject], Any]
 NO_DEFAULT = msgspec.UNSET
 REFUSED_KINDS: dict[object, str] = {

@@ -15,22 +15,6 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeGuard, TypeVar, cast,
 
 from steersman._json import Json, JsonDict
 
-__all__ = [
-    "Annotation",
-    "Read",
-    "StandIn",
-    "adapter_of",
-    "is_class",
-    "is_for_pydantic",
-    "is_pydantic_note",
-    "literal_stand_in",
-    "name_of",
-    "new_class",
-    "read_stand_in",
-    "stand_in",
-    "stand_in_schema",
-]
-
 Annotation: TypeAlias = Any
 """A type as it is written in an annotation; Python has no static type for these."""
 Read: TypeAlias = Callable[[Json], Any]
