@@ -17,6 +17,7 @@ from steersman.ports import StoredTurn
 from steersman.stores import WorkerRow
 from steersman.stores._sql.sqlite_database import LONGEST_LEASE, SqliteDatabase
 from steersman.stores._sql.store import SqlStore
+from tests.inbox.places import an_ask
 
 HOUR = 3600.0
 START = 1_800_000_000.0
@@ -83,6 +84,28 @@ async def test_a_clock_that_is_set_gives_a_conversation_to_nobody_else(
     assert [each.conversation.session for each in (await second.work.ready_now())[0]] == ["s"]
     assert await take(machine.process(path), "b")
     assert not await first.work.renew("s", "a", 30.0)
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+async def test_an_answer_is_used_by_the_owner_of_the_lease_though_the_clock_was_set(
+    tmp_path: Path, jump: float
+) -> None:
+    machine = Machine()
+    store = machine.process(tmp_path / "work.db")
+    assert await take(store, "a")
+    first = await store.asks.open(an_ask(session="s"), None, (), "a")
+    assert first is not None
+    second = await store.asks.open(an_ask(session="s"), None, (first.number,), "a")
+    assert second is not None
+    for row in (first, second):
+        await store.asks.end(row.number, "answered", "alice", "{}", "her mark")
+
+    machine.wall += jump
+    used = await store.asks.use(first.number, "mark of a", "a")
+    machine.wait(31.0)
+    late = await store.asks.use(second.number, "mark of a", "a")
+
+    assert (used.used_mark, late.used_mark) == ("mark of a", None)
 
 
 async def test_who_is_refused_reads_the_end_of_the_lease_by_the_clock_on_the_wall(

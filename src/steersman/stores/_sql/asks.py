@@ -58,7 +58,7 @@ EARLIER = (
 # Without a token there is no lease to be asked for.
 OWNS = (
     "(? = '' OR EXISTS (SELECT 1 FROM steersman_conversations c WHERE c.lease_token = ?"
-    " AND c.session = steersman_asks.session AND c.lease_until > :now AND c.version <= 1))"
+    " AND c.session = steersman_asks.session AND c.lease_until > :lease AND c.version <= 1))"
 )
 NO_OTHER = (
     "(? = '' OR NOT EXISTS (SELECT 1 FROM steersman_conversations c WHERE c.lease_token <> ?"
