@@ -10,7 +10,6 @@ import dataclasses
 import os
 from codecs import BOM_UTF8
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from steersman import _json
@@ -375,16 +374,18 @@ def saved_finder(
 
 def unwritten_remover(
     env: Mapping[str, str], transport: Transport | None, options: Options
-) -> Callable[[str], None] | None:
+) -> Callable[[str], bool]:
     """Return what removes the file of a conversation that no CLI resumes, for one to begin it."""
-    if options.session_store is not None or not _runs_here(transport):
-        return None
 
-    def remove(session_id: str) -> None:
+    def remove(session_id: str) -> bool:
         from steersman.stores.transcript_files import remove_unwritten  # noqa: PLC0415 - as above
 
-        with suppress(OSError):
-            remove_unwritten(env, session_id)
+        if options.session_store is not None or not _runs_here(transport):
+            return False
+        try:
+            return remove_unwritten(env, session_id)
+        except OSError:
+            return False
 
     return remove
 

@@ -279,6 +279,27 @@ def test_a_peer_that_has_told_of_a_prompt_settles_none_by_a_bare_result(
     assert book.open == ("a",)
 
 
+@pytest.mark.parametrize(
+    ("happens", "is_refusal"),
+    [
+        (lambda _: RoutingFields(), True),
+        (lambda _: RoutingFields(user_message_uuid="a"), False),
+        (lambda _: RoutingFields(user_message_uuids=["a"]), False),
+        (lambda _: RoutingFields(origin={"kind": "task-notification"}), False),
+        (lambda book: book.lifecycle("a", "started") and RoutingFields(), False),
+        (lambda book: (book.opened(), RoutingFields())[1], False),
+    ],
+)
+def test_a_bare_result_before_anything_else_refuses_to_resume(
+    happens: Callable[[TurnTracker], RoutingFields], *, is_refusal: bool
+) -> None:
+    book = TurnTracker()
+    book.resume(("a",))
+
+    assert book.is_refusal(happens(book) or RoutingFields()) is is_refusal
+    assert not TurnTracker().is_refusal(RoutingFields())
+
+
 def turns_of(said: Dialogue, *, is_modern: bool) -> list[object]:
     """What each line says of prompts: whose it is, and which begin or settle with it."""
     found = [event for _frame, events in heard(said, is_modern=is_modern) for event in events]

@@ -211,6 +211,44 @@ async def test_killed_between_its_last_message_and_the_result_the_text_is_told_o
     assert session.restarts == 1
 
 
+@pytest.mark.parametrize("kept", [None, 0, 1, 2, 2.5])
+async def test_killed_before_more_than_its_queue_was_saved_the_prompt_is_sent_again(
+    scripted: MakeScripted, sandbox: CliSandbox, kept: float | None
+) -> None:
+    """No CLI resumes such a file, and none begins a conversation whose file is there."""
+    script = Script(say("Half ") + stall(), say("Half and all."), say("Next."), strict=True)
+    agent, model = scripted(script, revive=QUICK)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        turn = await session.send("go")
+        await first_words(turn, "Half")
+        await until(lambda: is_written_down('"type":"user"', agent.options.env or {}, session.id))
+        assert session.pid is not None
+        os.kill(session.pid, signal.SIGSTOP)
+        keep_only(sandbox, session.id, kept)
+        kill(session)
+        done = await turn
+        following = await (await session.send("and then"))
+
+    assert (done.outcome, done.text) == ("completed", "Half and all.")
+    assert (following.outcome, following.text) == ("completed", "Next.")
+    asked = [each.model_request for each in model.requests if each.kind == "main"]
+    assert [each.last_text for each in asked if each] == ["go", "go", "and then"]
+    assert session.restarts == 1
+
+
+def keep_only(sandbox: CliSandbox, session_id: str | None, lines: float | None) -> None:
+    """Leave so many lines of the CLI's file, perhaps a part of one more; None removes the file."""
+    (file,) = sandbox.config.glob(f"projects/*/{session_id}.jsonl")
+    found = file.read_bytes().splitlines(keepends=True)
+    assert [b'"queue-operation"' in each for each in found[:3]] == [True, True, False]
+    file.unlink()
+    if lines is not None:
+        whole = int(lines)
+        cut = found[0][:9] if lines > whole else b""
+        file.write_bytes(b"".join(found[:whole]) + cut)
+
+
 # --- What was open when it died --------------------------------------------------------
 
 

@@ -341,6 +341,9 @@ class Connection:
 
     def _on_result(self, found: RoutingFields, line: bytes) -> list[Event]:
         is_named = found.user_message_uuids or found.user_message_uuid or found.origin is not None
+        if self._turns.is_refusal(found):
+            # The end of a start that has failed, and of no turn.
+            return [MessageArrived(line, Kind.BOOKKEEPING, ())]
         started = () if is_named else self._spoken(None)
         arrived = MessageArrived(line, MESSAGE, self._turns.current, found.type)
         return [*started, arrived, *self._turns.result(found, line)]

@@ -40,6 +40,7 @@ class TurnTracker:
         self._aliases: dict[str, str] = {}
         self._adopted: str | None = None
         """The prompt whose turn the CLI continues under a uuid of its own."""
+        self._has_yet_to_resume = False
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -56,7 +57,7 @@ class TurnTracker:
         The result names only the first of them; they settle together.
         """
         # Older CLIs continue nothing. A CLI that refuses to continue sends a bare result.
-        self._has_lifecycle = True
+        self._has_lifecycle = self._has_yet_to_resume = True
         self.is_nameless = False
         self._together = tuple(uuids)
         self._open |= dict.fromkeys(self._together)
@@ -89,7 +90,7 @@ class TurnTracker:
 
     def lifecycle(self, uuid: str, state: str) -> list[TurnEvent]:
         """Handle a `command_lifecycle` message."""
-        self._has_lifecycle = True
+        self._has_lifecycle, self._has_yet_to_resume = True, False
         self.is_nameless = False
         uuid = self._aliases.get(uuid, uuid)
         if uuid not in self._open:
@@ -107,6 +108,7 @@ class TurnTracker:
 
     def opened(self) -> list[TurnEvent]:
         """Handle `system/init`. Older CLIs replay the turn's prompt only after its first text."""
+        self._has_yet_to_resume = False
         waiting = [uuid for uuid in self._open if uuid not in self._started]
         if self._has_lifecycle or self.current or not waiting:
             return []
@@ -130,6 +132,11 @@ class TurnTracker:
         self._replayed.append(uuid)
         # A CLI that reports more also replays the prompts that it drops.
         return [] if self._has_lifecycle else self._start(uuid)
+
+    def is_refusal(self, fields: RoutingFields) -> bool:
+        """Whether a result is that of a CLI that finds no conversation in which to continue."""
+        is_bare = not (fields.user_message_uuids or fields.user_message_uuid or fields.origin)
+        return is_bare and self._has_yet_to_resume
 
     def result(self, fields: RoutingFields, line: bytes) -> list[TurnEvent]:
         """Handle a result."""

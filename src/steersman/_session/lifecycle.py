@@ -202,6 +202,11 @@ class Lifecycle:
         A CLI that does not know `--await-initialize` is started again without it.
         """
         plan = await_flag.adapt(plan)
+        setup, options = self._parts.setup, self._parts.options
+        # A new conversation whose id no CLI has seen has no file.
+        may_have_file = options.goes_on or options.session_id is not None
+        if self._parts.slot.running is None and plan.session_id and may_have_file:
+            setup.remove_unwritten(plan.session_id)
         try:
             return await self._launch_once(plan, handover)
         except OptionRefused as error:
@@ -219,8 +224,6 @@ class Lifecycle:
             parts.gate.is_installed = True
             parts.gate.has_stopped_tree = False
         is_fresh = parts.slot.running is None and not parts.options.goes_on
-        if parts.slot.running is None:
-            self._make_room(plan)
         link = CliLink(plan, parts.options, self._dispatcher, parts.journal, self._link_ended)
         parts.turns.launched(parts.journal.clock())
         status = parts.status
@@ -249,16 +252,6 @@ class Lifecycle:
             await asyncio.wait([link.exit_status], timeout=REAPING)
             raise parts.slot.cause
         return cli
-
-    def _make_room(self, plan: LaunchPlan) -> None:
-        """Remove a file that would keep the CLI from resuming the conversation, and from beginning.
-
-        A new conversation whose id the CLI has never seen has none.
-        """
-        remove, options = self._parts.setup.remove_unwritten, self._parts.options
-        may_be_there = options.goes_on or options.session_id is not None
-        if remove is not None and plan.session_id is not None and may_be_there:
-            remove(plan.session_id)
 
     def _started_with(self, handshake: Handshake) -> None:
         """Record the answer of a CLI, and log once what does not hold on its release."""
@@ -380,12 +373,17 @@ class Lifecycle:
 
     async def _continue(self, cause: SteersmanError) -> None:
         """Resume the conversation, or start it again if the lost CLI had saved none of it."""
-        options = self._parts.options
+        options, slot = self._parts.options, self._parts.slot
+        has_begun_it = not options.goes_on or options.fork_session
+        may_be_unwritten = has_begun_it and not self._dispatcher.has_answered
+        place = slot.place or slot.session_id
+        if may_be_unwritten and place and self._parts.setup.remove_unwritten(place):
+            await self._continue_as(cause, is_new=True)
+            return
         try:
             await self._continue_as(cause, is_new=False)
         except ResumeNotFound:
-            is_unwritten = not options.goes_on or options.fork_session
-            if self._dispatcher.has_answered or not is_unwritten:
+            if not may_be_unwritten:
                 raise
             await self._continue_as(cause, is_new=True)
 

@@ -91,6 +91,10 @@ def _unread(_session_id: str) -> None:
     return None
 
 
+def _removes_nothing(_session_id: str) -> bool:
+    return False
+
+
 def _unknown(_of: object) -> None:
     return None
 
@@ -122,8 +126,11 @@ class SessionSetup:
 
     `None` if that is not known.
     """
-    remove_unwritten: Callable[[str], None] | None = None
-    """Removes the file of a conversation of which the CLI has written no message."""
+    remove_unwritten: Callable[[str], bool] = _removes_nothing
+    """Removes the file of a conversation of which the CLI has written no message, if there is one.
+
+    Returns whether it has removed one.
+    """
     running_session: Callable[[int], str | None] = _unknown
     """Finds the id of the conversation that the CLI of this pid has open; `None` if unknown."""
     releases: ReleaseTable = TABLE

@@ -243,7 +243,8 @@ def _why_it_exited(link: CliLink, status: int) -> SteersmanError:
     if link.is_closing:
         return ChannelClosed("this session was closed while it was starting")
     entries = link.journal.journal.after(link.began_after, most=1000)
-    results = [entry.message for entry in entries if entry.kind is Kind.MESSAGE]
+    is_line = frozenset({Kind.MESSAGE, Kind.BOOKKEEPING})
+    results = [entry.message for entry in entries if entry.kind in is_line]
     output = "\n".join(
         error for result in results if isinstance(result, Result) for error in result.errors
     )

@@ -39,14 +39,16 @@ def has_transcript(env: Mapping[str, str], session_id: str) -> bool | None:
         return None
 
 
-def remove_unwritten(env: Mapping[str, str], session_id: str) -> None:
+def remove_unwritten(env: Mapping[str, str], session_id: str) -> bool:
     """Remove the file of a conversation of which the CLI has written nothing but its queue.
 
     A CLI that was lost early leaves one. The next one neither resumes such a conversation, nor
-    begins one whose file is there. Raises `OSError`.
+    begins one whose file is there. Returns whether there was such a file. Raises `OSError`.
     """
-    for path in filter(_is_unwritten, transcripts_of(env, session_id)):
+    found = [path for path in transcripts_of(env, session_id) if _is_unwritten(path)]
+    for path in found:
         path.unlink(missing_ok=True)
+    return bool(found)
 
 
 def _is_unwritten(path: Path) -> bool:

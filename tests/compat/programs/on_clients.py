@@ -72,12 +72,13 @@ async def client_interrupting(sdk: Any, stage: Stage) -> None:
         await stage.read(client.receive_response())
 
 
-@program(call("Bash", command="sleep 60"), say("after"))
+@program(call("Bash", command="touch begun && tail -f /dev/null"), say("after"))
 async def client_interrupting_a_tool(sdk: Any, stage: Stage) -> None:
     async with sdk.ClaudeSDKClient(stage.options(allowed_tools=["Bash"])) as client:
         await client.query("sleep")
         stream = client.receive_response()
         await stage.read_until(stream, lambda each: isinstance(each, sdk.AssistantMessage))
+        await stage.file("begun")
         await client.interrupt()
         await stage.read(stream)
         await client.query("and now?")
@@ -311,6 +312,7 @@ async def client_whose_cli_is_killed_in_a_turn(sdk: Any, stage: Stage) -> None:
         await client.query("go")
         stream = client.receive_response()
         await stage.read_until(stream, lambda each: "half" in str(getattr(each, "event", "")))
+        await stage.saved('"type":"user"')
         for pid in stage.cli_pids():
             os.kill(pid, signal.SIGKILL)
         await stage.trying("the rest", stage.read(stream))

@@ -141,6 +141,14 @@ class Stage:
         async with asyncio.timeout(PATIENCE):
             await until((self.cwd / path).exists)
 
+    async def saved(self, text: str) -> None:
+        """Return once the CLI has written `text` into the file of a conversation."""
+        files = self.sandbox.config.glob
+        async with asyncio.timeout(PATIENCE):
+            await until(
+                lambda: any(text in each.read_text() for each in files("projects/*/*.jsonl"))
+            )
+
     def cli_pids(self) -> list[int]:
         """Return the CLIs that run in this stage."""
         name = os.fsdecode(self.cli)
