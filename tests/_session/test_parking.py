@@ -398,25 +398,35 @@ def place() -> Generator[tuple[Killable, asyncio.Event, asyncio.Event]]:
     factory.transcript_reader = before
 
 
+async def left_with_an_ask(cli: Killable, store: SqliteStore) -> tuple[Agent, Ask]:
+    """An agent whose session has ended with an ask that waits."""
+    agent = Agent(transport=cli, inbox=store.inbox(), policy=Policy(otherwise="ask"))
+    async with agent.open("customer 7") as session:
+        await session.send("pay", key="invoice 7")
+        return agent, await next_ask(store.inbox())
+
+
+async def park_while_the_tool_ends(session: Session, may_end: asyncio.Event) -> None:
+    """The tool ends only when parking waits for it."""
+    parking = asyncio.create_task(session.park())
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    may_end.set()
+    await parking
+
+
 async def test_a_call_of_an_earlier_session_is_finished_first_although_its_cli_died(
     tmp_path: Path, place: tuple[Killable, asyncio.Event, asyncio.Event]
 ) -> None:
     cli, begun, may_end = place
     async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
-        agent = Agent(transport=cli, inbox=store.inbox(), policy=Policy(otherwise="ask"))
-        async with agent.open("customer 7") as session:
-            await session.send("pay", key="invoice 7")
-            ask = await next_ask(store.inbox())
+        agent, ask = await left_with_an_ask(cli, store)
         async with agent.open("customer 7") as session:
             (turn,) = await session.resume_turns()
             cli.kill()
             await store.inbox().answer(ask, Allow(), by="ann")
             await begun.wait()
-            parking = asyncio.create_task(session.park())
-            for _ in range(1000):
-                await asyncio.sleep(0)
-            may_end.set()
-            await parking
+            await park_while_the_tool_ends(session, may_end)
             result = await turn
 
     assert [each.input for each in result.tool_calls if not each.is_running] == [{"command": "pay"}]
@@ -427,19 +437,12 @@ async def test_a_call_of_a_turn_that_was_not_taken_up_is_finished_first(
 ) -> None:
     cli, begun, may_end = place
     async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
-        agent = Agent(transport=cli, inbox=store.inbox(), policy=Policy(otherwise="ask"))
-        async with agent.open("customer 7") as session:
-            await session.send("pay", key="invoice 7")
-            ask = await next_ask(store.inbox())
+        agent, ask = await left_with_an_ask(cli, store)
         async with agent.open("customer 7") as session:
             await session.send("pay", key="invoice 8")
             await store.inbox().answer(ask, Allow(), by="ann")
             await begun.wait()
-            parking = asyncio.create_task(session.park())
-            for _ in range(1000):
-                await asyncio.sleep(0)
-            may_end.set()
-            await parking
+            await park_while_the_tool_ends(session, may_end)
 
     assert any(b"receipt" in each for each in cli.lines(session.id or "") or ())
 

@@ -223,10 +223,7 @@ class Trial:
         path.write_text(mutant.source())
         self._touch(path)
         process = subprocess.Popen(
-            [
-                *(*self._pytest(), "-x", *chosen),
-                *(f"--deselect={each}" for each in self.base.failed),
-            ],
+            [*self._pytest(), "-x", *chosen, *(f"--deselect={each}" for each in self.base.failed)],
             cwd=self._copy,
             env=self._environment(self._copy),
             start_new_session=True,

@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import pytest
@@ -109,26 +111,46 @@ class LosesTheAnswer:
         return await self._connection.execute(statement)
 
 
+@contextmanager
+def first_on(
+    connections: Any,
+    wrapped: Callable[[Any], Any],
+    before_again: Callable[[], Awaitable[object]] | None = None,
+) -> Iterator[list[bool]]:
+    """Run the first piece of work on a connection that is wrapped; the seam is the network.
+
+    `before_again` is awaited before work is repeated. Gives what says whether there was a first.
+    """
+    run, begun = connections.run, list[bool]()
+
+    async def losing(work: Any) -> Any:
+        async def once(connection: Any) -> Any:
+            if begun:
+                if before_again is not None:
+                    await before_again()
+                return await work(connection)
+            begun.append(True)
+            return await work(wrapped(connection))
+
+        return await run(once)
+
+    connections.run = losing
+    yield begun
+    connections.run = run
+
+
+def loses_the_answer(*, commits: bool) -> Callable[[Any], Any]:
+    return lambda connection: LosesTheAnswer(connection, commits=commits)
+
+
 @pytest.mark.parametrize("commits", [True, False], ids=["committed", "rolled back"])
 async def test_a_commit_whose_answer_was_lost_is_looked_up_and_not_done_twice(
     postgres_url: str, *, commits: bool
 ) -> None:
     async with PostgresStore(postgres_url) as store:
         await store.append(KEY, batch_of("a", 1))
-        connections, lost = connections_of(store), list[bool]()
-        run = connections.run
-
-        async def losing(work: Any) -> Any:
-            async def once(connection: Any) -> Any:
-                if lost:
-                    return await work(connection)
-                lost.append(True)
-                return await work(LosesTheAnswer(connection, commits=commits))
-
-            return await run(once)
-
-        connections.run = losing  # the seam is the network
-        await store.append(KEY, batch_of("a", 2))
+        with first_on(connections_of(store), loses_the_answer(commits=commits)) as lost:
+            await store.append(KEY, batch_of("a", 2))
 
         # Entries without a uuid would tell.
         assert await store.load(KEY) == [*batch_of("a", 1), *batch_of("a", 2)]
@@ -164,22 +186,12 @@ async def test_a_session_that_others_begin_anew_after_a_delete_is_not_deleted_ag
 ) -> None:
     async with PostgresStore(postgres_url) as store, PostgresStore(postgres_url) as other:
         await store.append(KEY, batch_of("a", 1))
-        connections, lost = connections_of(store), list[bool]()
-        run = connections.run
 
-        async def losing(work: Any) -> Any:
-            async def once(connection: Any) -> Any:
-                if lost:
-                    await other.append(KEY, batch_of("b", 1))
-                    return await work(connection)
-                lost.append(True)
-                return await work(LosesTheAnswer(connection, commits=True))
+        def others() -> Awaitable[None]:
+            return other.append(KEY, batch_of("b", 1))
 
-            return await run(once)
-
-        connections.run = losing
-        await store.delete(KEY)
-        connections.run = run
+        with first_on(connections_of(store), loses_the_answer(commits=True), others):
+            await store.delete(KEY)
 
         assert await store.load(KEY) == batch_of("b", 1)
 
@@ -193,19 +205,8 @@ async def test_an_ask_whose_commit_was_not_confirmed_is_stored_once(
     rows = store.asks
     ask = an_ask(Elicitation(mcp_server_name="far", message="Who?"), turn=turn)
     connections = cast("Any", rows)._database._connections
-    run, lost = connections.run, list[bool]()
-
-    async def losing(work: Any) -> Any:
-        async def once(connection: Any) -> Any:
-            if lost:
-                return await work(connection)
-            lost.append(True)
-            return await work(LosesTheAnswer(connection, commits=commits))
-
-        return await run(once)
-
-    connections.run = losing
-    row = await rows.open(ask, None, ())
+    with first_on(connections, loses_the_answer(commits=commits)) as lost:
+        row = await rows.open(ask, None, ())
     # As after an error: the host stores what it has not seen stored.
     again = await rows.open(ask, None, ())
     another = await rows.open(ask, None, {row.number} if row else ())
@@ -248,20 +249,12 @@ async def test_what_a_crash_has_rolled_back_is_written_again(
         await store.append(KEY, batch_of("a", 1))
         postgres_server.run("CHECKPOINT")
         loop = asyncio.get_running_loop()
-        connections, lost = connections_of(store), list[bool]()
-        run = connections.run
 
-        async def losing(work: Any) -> Any:
-            async def once(connection: Any) -> Any:
-                if lost:
-                    return await work(connection)
-                lost.append(True)
-                return await work(Crashes(connection, postgres_server, loop))
+        def crashing(connection: Any) -> Crashes:
+            return Crashes(connection, postgres_server, loop)
 
-            return await run(once)
-
-        connections.run = losing  # the seam is the network
-        await store.append(KEY, batch_of("a", 2))
+        with first_on(connections_of(store), crashing) as lost:
+            await store.append(KEY, batch_of("a", 2))
 
         assert await store.load(KEY) == [*batch_of("a", 1), *batch_of("a", 2)]
         assert lost == [True]
@@ -270,22 +263,12 @@ async def test_what_a_crash_has_rolled_back_is_written_again(
 async def test_a_batch_that_others_have_followed_is_not_written_twice(postgres_url: str) -> None:
     async with PostgresStore(postgres_url) as store, PostgresStore(postgres_url) as other:
         await store.append(KEY, batch_of("a", 1))
-        connections, lost = connections_of(store), list[bool]()
-        run = connections.run
 
-        async def losing(work: Any) -> Any:
-            async def once(connection: Any) -> Any:
-                if lost:
-                    await other.append(KEY, batch_of("b", 1))
-                    return await work(connection)
-                lost.append(True)
-                return await work(LosesTheAnswer(connection, commits=True))
+        def others() -> Awaitable[None]:
+            return other.append(KEY, batch_of("b", 1))
 
-            return await run(once)
-
-        connections.run = losing  # as above
-        await store.append(KEY, batch_of("a", 2))
-        connections.run = run
+        with first_on(connections_of(store), loses_the_answer(commits=True), others):
+            await store.append(KEY, batch_of("a", 2))
 
         wanted = [*batch_of("a", 1), *batch_of("a", 2), *batch_of("b", 1)]
         assert await store.load(KEY) == wanted
