@@ -16,6 +16,7 @@ import asyncio
 import configparser
 import logging
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,8 +39,8 @@ HEAD = """\
 
 <!-- Written by `python -m tests.house.flows --update`; never by hand. -->
 
-What each station of the [tour](tour.md) enters below `src/steersman/`, in order, and what each file
-says of itself.
+What stations 1 to 4 of the [tour](tour.md) enter below `src/steersman/`, in order, and what each
+file says of itself.
 """
 
 ROOMS = """\
@@ -62,8 +63,9 @@ class Visits:
     functions: list[str] = field(default_factory=list[str])
     """Every function, once, as `file:qualified name`."""
     changes: int = 0
-    """How often the next function entered is in another file."""
-    _last: str = ""
+    """How often the next function entered is in another file, in the same thread."""
+    _last: dict[int, str] = field(default_factory=dict[int, str])
+    """The file of each thread."""
 
     def enter(self, frame: FrameType, event: str, _argument: object) -> None:
         """Note a function that is entered; given to `sys.setprofile`."""
@@ -72,8 +74,9 @@ class Visits:
         if event != "call" or file == name or file.startswith(OF_THE_SCRIPTED_CLI):
             return
         function = f"{file}:{frame.f_code.co_qualname}"
-        self.changes += file != self._last
-        self._last = file
+        thread = threading.get_ident()
+        self.changes += file != self._last.get(thread)
+        self._last[thread] = file
         if file not in self.files:
             self.files.append(file)
         if function not in self.functions:
@@ -89,7 +92,7 @@ class Visits:
 
 
 @contextmanager
-def _looking(visits: Visits) -> Generator[None, None, None]:
+def looking(visits: Visits) -> Generator[None, None, None]:
     visits.start()
     try:
         yield
@@ -98,7 +101,7 @@ def _looking(visits: Visits) -> Generator[None, None, None]:
 
 
 @dataclass
-class _Tap:
+class Tap:
     """A transport that calls back with what passes through it."""
 
     inner: Transport
@@ -115,7 +118,7 @@ class _Tap:
 
 @dataclass
 class _TappedReceiver:
-    tap: _Tap
+    tap: Tap
     receiver: Receiver
 
     def data_received(self, data: bytes) -> None:
@@ -131,7 +134,7 @@ class _TappedReceiver:
 
 
 class _TappedChannel:
-    def __init__(self, tap: _Tap, channel: Channel) -> None:
+    def __init__(self, tap: Tap, channel: Channel) -> None:
         self._tap, self._channel = tap, channel
 
     def write(self, data: bytes) -> None:
@@ -143,7 +146,7 @@ class _TappedChannel:
 
 
 @dataclass
-class _Between:
+class Between:
     """Looks from one sight of bytes to the next."""
 
     visits: Visits
@@ -178,13 +181,13 @@ async def add(a: int, b: int) -> int:
 async def prompt() -> Visits:
     """Send a prompt."""
     visits = Visits()
-    sent = _Between(visits, b"", b'"user"')
-    tap = _Tap(ScriptedCLI(Script(say("fine"), say("fine"))), on_output=sent.last)
+    sent = Between(visits, b"", b'"user"')
+    tap = Tap(ScriptedCLI(Script(say("fine"), say("fine"))), on_output=sent.last)
     async with Agent(transport=tap).session() as session:
         await (await session.send("warm up"))
         await _idle(session)
         sent.is_looking = True
-        with _looking(visits):
+        with looking(visits):
             turn = await session.send("go")
         await turn
     return visits
@@ -193,9 +196,9 @@ async def prompt() -> Visits:
 async def permission() -> Visits:
     """Answer one permission request with a callback."""
     visits = Visits()
-    between = _Between(visits, b'"can_use_tool"', b'"control_response"')
+    between = Between(visits, b'"can_use_tool"', b'"control_response"')
     cli = ScriptedCLI(Script(call("Bash", command="touch x"), say("done")))
-    tap = _Tap(cli, on_input=between.first, on_output=between.last)
+    tap = Tap(cli, on_input=between.first, on_output=between.last)
     async with Agent(transport=tap, can_use_tool=_allow).session() as session:
         await (await session.send("go"))
     return visits
@@ -204,9 +207,9 @@ async def permission() -> Visits:
 async def tool_call() -> Visits:
     """Answer one call of a tool written in Python."""
     visits = Visits()
-    between = _Between(visits, b'"tools/call"', b'"control_response"')
+    between = Between(visits, b'"tools/call"', b'"control_response"')
     cli = ScriptedCLI(Script(call("mcp__functions__add", a=1, b=2), say("three")))
-    tap = _Tap(cli, on_input=between.first, on_output=between.last)
+    tap = Tap(cli, on_input=between.first, on_output=between.last)
     async with Agent(transport=tap, functions=[add]).session() as session:
         await (await session.send("go"))
     return visits
@@ -215,9 +218,9 @@ async def tool_call() -> Visits:
 async def loss() -> Visits:
     """Lose the CLI in the middle of a turn, and send the prompt to the next one."""
     visits = Visits()
-    between = _Between(visits, b"", b'"user"')
+    between = Between(visits, b"", b'"user"')
     cli = ScriptedCLI(Script(say("half") + stall(), say("whole")))
-    tap = _Tap(cli, on_output=between.last)
+    tap = Tap(cli, on_output=between.last)
 
     def begin() -> None:
         if not visits.files:
@@ -237,11 +240,11 @@ async def loss() -> Visits:
 async def close() -> Visits:
     """Close a session that is idle."""
     visits = Visits()
-    session = Agent(transport=_Tap(ScriptedCLI(Script(say("fine"))))).session()
+    session = Agent(transport=Tap(ScriptedCLI(Script(say("fine"))))).session()
     await session.start()
     await (await session.send("go"))
     await _idle(session)
-    with _looking(visits):
+    with looking(visits):
         await session.aclose()
     return visits
 
