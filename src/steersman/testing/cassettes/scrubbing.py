@@ -25,7 +25,7 @@ from steersman.journal.redaction import MARK, SHORTEST
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern for texts that must not be recorded, and the text that replaces them.
+    """A pattern for strings that must not be recorded, and the string that replaces them.
 
     If the pattern has a group called `secret`, only that group is replaced.
     """
@@ -124,7 +124,7 @@ class Scrubber:
     """Finds secrets in lines and removes them."""
 
     def __init__(self, rules: Sequence[Rule] = RULES, secrets: Iterable[str] = ()) -> None:
-        """Look for the rules' patterns and for `secrets`, texts that are known to be secret."""
+        """Look for the rules' patterns and for `secrets`, strings that are known to be secret."""
         known = sorted({each for each in secrets if len(each) >= SHORTEST}, key=len, reverse=True)
         self._rules = (*map(_known, known), *rules)
 
@@ -212,7 +212,7 @@ def _apart(spans: list[Span]) -> list[Span]:
 
 
 def _may_be_secret(text: str) -> bool:
-    """Return False for texts that are too short, a reference to a secret, or already replaced."""
+    """Return False for strings that are too short, a reference to a secret, or already replaced."""
     return len(text) >= SHORTEST and MARK not in text and not text.startswith(("$", "{", "<"))
 
 
@@ -338,7 +338,7 @@ class Finding:
 
 
 def lint(path: str | os.PathLike[str], rules: Sequence[Rule] = RULES) -> list[Finding]:
-    """Return what looks like a secret in a cassette, in order.
+    """Return the strings of a cassette that look like secrets, in order.
 
     Raises `UsageError` if the file cannot be read or is not a cassette.
     """

@@ -170,7 +170,7 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """The texts of the prompt, as a hook gets them."""
+        """The text of the prompt, as a hook gets it."""
         return "\n".join(texts_of(self.content))
 
 
@@ -225,7 +225,7 @@ class PromptQueue:
 
 
 def joined_content(prompts: Iterable[Prompt]) -> Json:
-    """Return the content of merged prompts: texts joined by newlines, or else all blocks."""
+    """Return the content of merged prompts: their text joined by newlines, or else all blocks."""
     contents = [each.content for each in prompts]
     if all(isinstance(content, str) for content in contents):
         return "\n".join(contents)
