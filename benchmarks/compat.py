@@ -48,7 +48,7 @@ def beside(row: Row) -> Row:
 
 
 def line(measured: Measured) -> str:
-    """Return what was measured, in one line."""
+    """Return the figures, in one line."""
     factor, unit = measured.row.scale
     found = ratio(measured, COMPAT)
     if found is None:

@@ -67,7 +67,7 @@ def check(counted: Mapping[str, int], kept: Mapping[str, int]) -> tuple[list[str
 
 
 def place() -> str:
-    """Return what the counts depend on besides our code: interpreter, machine, msgspec."""
+    """Return the interpreter, the machine and the msgspec that the counts depend on."""
     parts = (platform.python_implementation(), platform.python_version(), platform.machine())
     return " ".join((*parts, "msgspec", importlib.metadata.version("msgspec")))
 

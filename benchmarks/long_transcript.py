@@ -77,7 +77,7 @@ def entry_of(kind: str, parent: object, message: Mapping[str, object]) -> dict[s
 
 
 def linked(parent: object) -> dict[str, object]:
-    """Return what every entry of a conversation has."""
+    """Return the fields that every entry of a conversation has."""
     return {
         "parentUuid": parent,
         "isSidechain": False,

@@ -55,7 +55,7 @@ def _measure(
 def _turns(
     row: Row, entrants: Mapping[str, Entrant], program: Path
 ) -> Iterable[tuple[str, Entrant, dict[str, Any]]]:
-    """Return what one round runs: label, contestant and order."""
+    """Return the runs of one round: label, contestant and order."""
     order = {"program": str(program), **row.order}
     if row.ways:
         return [(way, entrants[OURS], {**order, **more}) for way, more in row.ways.items()]

@@ -27,6 +27,7 @@ CHAPTERS: Mapping[str, tuple[str, ...]] = {
     "Begin": (
         "quickstart",
         "tour",
+        "tour-files",
         "recipes",
         "command-line",
         "sync",

@@ -48,7 +48,7 @@ class KeepingStore:
         self._changed[name_of(key)] = self._calls
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        """Return what was appended, unless there is a fault."""
+        """Return the entries of a conversation, unless there is a fault."""
         await self._fail()
         return self.kept.get(name_of(key))
 

@@ -68,7 +68,7 @@ async def ended(session: Session) -> Phase:
 
 
 def _said(error: TurnFailed) -> tuple[str, str, str]:
-    """Return what an error says of its turn, without the command line, which has an id."""
+    """Return outcome, reason and text of an error, without the command line, which has an id."""
     return error.outcome, error.reason.splitlines()[0], error.text
 
 

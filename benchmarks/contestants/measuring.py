@@ -158,7 +158,7 @@ def delay_of(text: str) -> int:
 
 
 def weigher(order: Order) -> Callable[[str], int]:
-    """Return what readers call with each text: `len`, except where times are measured."""
+    """Return the function that readers call with each text: `len`, or one that measures times."""
     if order.is_stock:
         return first_text
     return delay_of if order.kind == "stamped" else len

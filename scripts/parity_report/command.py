@@ -58,7 +58,7 @@ def sources() -> dict[str, str]:
 
 
 def catalogue() -> Catalogue:
-    """Return what both official SDKs declare."""
+    """Return the declarations of both official SDKs."""
     found: Catalogue = json.loads(CATALOGUE.read_text(encoding="utf-8"))
     return found
 

@@ -45,7 +45,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Every test with its marks. `sources` are texts by path from the root of the repository."""
+    """Every test with its marks. `sources` are contents of files, by path in the repository."""
 
     sources: Mapping[str, str]
 

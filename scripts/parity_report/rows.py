@@ -263,7 +263,7 @@ def _tool_row(each: JsonObject, kind: str, evidence: Evidence) -> Row:
 
 
 def _names_of(tool: str, claim: Claim) -> tuple[str, ...]:
-    """Return what names a tool: its class, a table with it, or its name as text."""
+    """Return the ways to name a tool: its class, a table with it, or its name as a string."""
     return (claim.marks[0], f"text:{tool}")
 
 

@@ -39,7 +39,7 @@ class ReleaseTable(Struct, frozen=True):
     unsafe: tuple[tuple[str, str, str], ...] = UNSAFE
 
     def find(self, version: str) -> Release:
-        """Return what is known of a release. Of an empty version nothing is known."""
+        """Return the facts about a release. Of an empty version nothing is known."""
         here = numbers(version)
         if not here:
             return Release(version)

@@ -1,12 +1,22 @@
 """The names of the CLI's own tools, skills and agents: near misses, and what counts as one name.
 
-A rule or a matcher for a tool that does not exist is accepted by the CLI and never applies. Skills
-and agents can be called by other spellings than those that the CLI lists.
+A rule or a matcher for a tool that does not exist is accepted by the CLI and never applies. Rules
+and guards about `Bash` are about all tools that run commands. Skills and agents can be called by
+other spellings than those that the CLI lists.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
+
+BASH = "Bash"
+
+COMMAND_FIELDS: Mapping[str, str] = {BASH: "command", "Monitor": "command", "PowerShell": "command"}
+"""Each tool that runs commands, and the field of its input that has the command line."""
+
+SAME_SHELL = frozenset({BASH, "Monitor"})
+"""Tools that an `allow` rule for `Bash` covers, as in the CLI: they start the same shell."""
 
 MAIN_AGENT = "main"
 """The name of the main agent in rules."""

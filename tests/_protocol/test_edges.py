@@ -62,7 +62,7 @@ def asking(request_id: str = "q", **request: Any) -> bytes:
 
 
 def events_of(conn: Connection, line: bytes) -> list[Event]:
-    """Return what follows the arrival of a line; its arrival is that of a control line."""
+    """Return the events after the arrival of a line; its arrival is that of a control line."""
     arrived, *events = conn.receive(line)
     assert arrived == MessageArrived(line[:-1], Kind.CONTROL, ())
     return events

@@ -79,7 +79,7 @@ async def next_ask(inbox: StoredInbox) -> Ask:
 
 
 async def left(path: Path, session: Session) -> list[tuple[str, str]]:
-    """The texts and states of the turns that nobody has settled."""
+    """The prompts and states of the turns that nobody has settled."""
     async with SqliteStore(path) as store:
         turns = await store.inbox().work.unsettled(session.id or "")
     return [(str(each.content), each.state) for each in turns]

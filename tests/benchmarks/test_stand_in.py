@@ -43,7 +43,7 @@ def prompt(kind: str, count: int = 3, window: int = 2) -> str:
 
 
 def replies(line: str, kind: str) -> Iterator[str]:
-    """Yield what a host writes after a line: answers to requests, and the prompt."""
+    """Yield the lines that a host writes after a line: answers to requests, and the prompt."""
     if '"subtype":"success","request_id":"r1"' in line:
         yield prompt(kind)
     yield from (answer for asked, answer in ANSWERS.items() if f'"subtype":"{asked}"' in line)

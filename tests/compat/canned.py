@@ -120,7 +120,7 @@ def user(text: str, **fields: Any) -> Line:
 
 
 def texts(messages: Iterable[Message]) -> list[str]:
-    """Return the texts of the model."""
+    """Return the text of each message of the model."""
     return [
         block.text
         for message in messages

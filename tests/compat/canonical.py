@@ -44,7 +44,7 @@ LONGEST = 1000
 
 
 def canonical(record: Record, place: Path, host: Mapping[str, str]) -> Line:
-    """Return what the CLI was passed; `place` is replaced, and what `host` has is left out."""
+    """Return flags and variables of the CLI; `place` is replaced, those of `host` are left out."""
     if record.error is not None:
         return {"error": type(record.error).__name__, "warned": record.warned}
     initialize = dict(record.initialize)

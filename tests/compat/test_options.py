@@ -100,7 +100,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def planned(options: ClaudeAgentOptions) -> Record:
-    """Return what a session with these options would start, without a start."""
+    """Return the launch of a session with these options, without a start."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:

@@ -41,7 +41,7 @@ def program(place: Path, text: str) -> Path:
 
 
 async def failure(cli: Path) -> Any:
-    """Return what a query over this CLI raises."""
+    """Return the exception that a query over this CLI raises."""
     try:
         async with asyncio.timeout(LIMIT):
             async for _ in query(prompt="hi", options=ClaudeAgentOptions(cli_path=cli)):

@@ -524,7 +524,7 @@ def test_summaries_are_folded_the_same() -> None:
 
 
 def steps() -> Iterator[Callable[[Any], Awaitable[Any]]]:
-    """Yield what is done to a store in memory, one after the other."""
+    """Yield the changes of a store in memory, one after the other."""
     main: Any = {"project_key": "p", "session_id": "a"}
     part = {**main, "subpath": "subagents/agent-1"}
     other = {**main, "session_id": "b"}

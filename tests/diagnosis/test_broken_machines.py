@@ -57,7 +57,7 @@ class Broken:
 
 
 def write(name: str, text: str, mode: int = 0o644) -> Callable[[Path], None]:
-    """Return what writes a file below the home."""
+    """Return a function that writes a file below the home."""
 
     def do(home: Path) -> None:
         path = home / name

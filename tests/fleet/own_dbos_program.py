@@ -50,12 +50,12 @@ def register() -> None:
 
 
 def count(order: Order) -> Order:
-    """Return what it is given."""
+    """Return the order."""
     return order
 
 
 async def count_later(order: Order) -> Order:
-    """Return what it is given."""
+    """Return the order."""
     return order
 
 

@@ -1,21 +1,23 @@
-"""Which of our source files five flows pass through, in the order in which they are entered.
+"""Which of our source files the flows of the tour pass through, in the order of their entry.
 
-`python -m tests.house.flows` prints them. Each flow runs on the scripted CLI, whose own files are
-not counted, and runs twice: the first time loads modules.
+`docs/tour-files.md` lists them, with what each file says of itself, and draws which room may import
+which. `test_flows.py` compares. After a file was moved or a room was added:
 
-- `prompt`: from `session.send()` to the bytes of the prompt.
-- `permission`: from the bytes of `can_use_tool` to the bytes of its answer.
-- `tool_call`: from the bytes of `tools/call` to the bytes of its answer.
-- `loss`: from the exit of the CLI to the bytes of the same prompt, sent to its successor.
-- `close`: from `session.aclose()` to its return.
+    python -m tests.house.flows --update
+
+Without `--update`, the page is printed. Each flow runs on the scripted CLI, whose own files are not
+counted, and runs twice: the first time loads modules.
 """
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import configparser
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Generator
+import threading
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +29,27 @@ from steersman.ports import Channel, Launch, Receiver, Transport
 from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
 
-SOURCE = str(Path(__file__).parents[2] / "src/steersman") + "/"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src/steersman"
+PREFIX = f"{SOURCE}/"
+PAGE = ROOT / "docs/tour-files.md"
+
+HEAD = """\
+# Files of the tour
+
+<!-- Written by `python -m tests.house.flows --update`; never by hand. -->
+
+What stations 1 to 4 of the [tour](tour.md) enter below `src/steersman/`, in order, and what each
+file says of itself.
+"""
+
+ROOMS = """\
+## Which room may import which
+
+A room imports only rooms below it; rooms on one line do not import each other. `.importlinter` says
+so, and which rooms do no I/O.
+"""
+
 OF_THE_SCRIPTED_CLI = ("testing/", "transports/memory.py")
 LIMIT = 10.0
 
@@ -41,18 +63,20 @@ class Visits:
     functions: list[str] = field(default_factory=list[str])
     """Every function, once, as `file:qualified name`."""
     changes: int = 0
-    """How often the next function entered is in another file."""
-    _last: str = ""
+    """How often the next function entered is in another file, in the same thread."""
+    _last: dict[int, str] = field(default_factory=dict[int, str])
+    """The file of each thread."""
 
     def enter(self, frame: FrameType, event: str, _argument: object) -> None:
         """Note a function that is entered; given to `sys.setprofile`."""
         name = frame.f_code.co_filename
-        file = name.removeprefix(SOURCE)
+        file = name.removeprefix(PREFIX)
         if event != "call" or file == name or file.startswith(OF_THE_SCRIPTED_CLI):
             return
         function = f"{file}:{frame.f_code.co_qualname}"
-        self.changes += file != self._last
-        self._last = file
+        thread = threading.get_ident()
+        self.changes += file != self._last.get(thread)
+        self._last[thread] = file
         if file not in self.files:
             self.files.append(file)
         if function not in self.functions:
@@ -68,7 +92,7 @@ class Visits:
 
 
 @contextmanager
-def _looking(visits: Visits) -> Generator[None, None, None]:
+def looking(visits: Visits) -> Generator[None, None, None]:
     visits.start()
     try:
         yield
@@ -77,7 +101,7 @@ def _looking(visits: Visits) -> Generator[None, None, None]:
 
 
 @dataclass
-class _Tap:
+class Tap:
     """A transport that calls back with what passes through it."""
 
     inner: Transport
@@ -94,7 +118,7 @@ class _Tap:
 
 @dataclass
 class _TappedReceiver:
-    tap: _Tap
+    tap: Tap
     receiver: Receiver
 
     def data_received(self, data: bytes) -> None:
@@ -110,7 +134,7 @@ class _TappedReceiver:
 
 
 class _TappedChannel:
-    def __init__(self, tap: _Tap, channel: Channel) -> None:
+    def __init__(self, tap: Tap, channel: Channel) -> None:
         self._tap, self._channel = tap, channel
 
     def write(self, data: bytes) -> None:
@@ -122,7 +146,7 @@ class _TappedChannel:
 
 
 @dataclass
-class _Between:
+class Between:
     """Looks from one sight of bytes to the next."""
 
     visits: Visits
@@ -157,13 +181,13 @@ async def add(a: int, b: int) -> int:
 async def prompt() -> Visits:
     """Send a prompt."""
     visits = Visits()
-    sent = _Between(visits, b"", b'"user"')
-    tap = _Tap(ScriptedCLI(Script(say("fine"), say("fine"))), on_output=sent.last)
+    sent = Between(visits, b"", b'"user"')
+    tap = Tap(ScriptedCLI(Script(say("fine"), say("fine"))), on_output=sent.last)
     async with Agent(transport=tap).session() as session:
         await (await session.send("warm up"))
         await _idle(session)
         sent.is_looking = True
-        with _looking(visits):
+        with looking(visits):
             turn = await session.send("go")
         await turn
     return visits
@@ -172,9 +196,9 @@ async def prompt() -> Visits:
 async def permission() -> Visits:
     """Answer one permission request with a callback."""
     visits = Visits()
-    between = _Between(visits, b'"can_use_tool"', b'"control_response"')
+    between = Between(visits, b'"can_use_tool"', b'"control_response"')
     cli = ScriptedCLI(Script(call("Bash", command="touch x"), say("done")))
-    tap = _Tap(cli, on_input=between.first, on_output=between.last)
+    tap = Tap(cli, on_input=between.first, on_output=between.last)
     async with Agent(transport=tap, can_use_tool=_allow).session() as session:
         await (await session.send("go"))
     return visits
@@ -183,9 +207,9 @@ async def permission() -> Visits:
 async def tool_call() -> Visits:
     """Answer one call of a tool written in Python."""
     visits = Visits()
-    between = _Between(visits, b'"tools/call"', b'"control_response"')
+    between = Between(visits, b'"tools/call"', b'"control_response"')
     cli = ScriptedCLI(Script(call("mcp__functions__add", a=1, b=2), say("three")))
-    tap = _Tap(cli, on_input=between.first, on_output=between.last)
+    tap = Tap(cli, on_input=between.first, on_output=between.last)
     async with Agent(transport=tap, functions=[add]).session() as session:
         await (await session.send("go"))
     return visits
@@ -194,9 +218,9 @@ async def tool_call() -> Visits:
 async def loss() -> Visits:
     """Lose the CLI in the middle of a turn, and send the prompt to the next one."""
     visits = Visits()
-    between = _Between(visits, b"", b'"user"')
+    between = Between(visits, b"", b'"user"')
     cli = ScriptedCLI(Script(say("half") + stall(), say("whole")))
-    tap = _Tap(cli, on_output=between.last)
+    tap = Tap(cli, on_output=between.last)
 
     def begin() -> None:
         if not visits.files:
@@ -216,43 +240,84 @@ async def loss() -> Visits:
 async def close() -> Visits:
     """Close a session that is idle."""
     visits = Visits()
-    session = Agent(transport=_Tap(ScriptedCLI(Script(say("fine"))))).session()
+    session = Agent(transport=Tap(ScriptedCLI(Script(say("fine"))))).session()
     await session.start()
     await (await session.send("go"))
     await _idle(session)
-    with _looking(visits):
+    with looking(visits):
         await session.aclose()
     return visits
 
 
-FLOWS: dict[str, Callable[[], Awaitable[Visits]]] = {
-    "prompt": prompt,
-    "permission": permission,
-    "tool call": tool_call,
-    "loss": loss,
-    "close": close,
-}
+@dataclass(frozen=True)
+class Flow:
+    """A station of the tour, or a part of one."""
+
+    title: str
+    begins_and_ends: str
+    play: Callable[[], Awaitable[Visits]]
 
 
-async def played(flow: Callable[[], Awaitable[Visits]]) -> Visits:
+FLOWS = (
+    Flow("1. A prompt", "From `session.send()` to the bytes of the prompt.", prompt),
+    Flow(
+        "2. A permission request",
+        "From the bytes of `can_use_tool` to the bytes of its answer.",
+        permission,
+    ),
+    Flow("3. A tool call", "From the bytes of `tools/call` to the bytes of its answer.", tool_call),
+    Flow(
+        "4. A restart",
+        "From the exit of the CLI to the bytes of the same prompt, sent to the next CLI.",
+        loss,
+    ),
+    Flow("4. The close", "From `session.aclose()` to its return.", close),
+)
+
+
+async def played(play: Callable[[], Awaitable[Visits]]) -> Visits:
     """Play a flow twice, and return what it entered the second time."""
     try:
         async with asyncio.timeout(LIMIT):
-            await flow()
-            return await flow()
+            await play()
+            return await play()
     finally:
         sys.setprofile(None)
 
 
-def main(names: list[str]) -> int:
-    """Print each flow: how many files, functions and changes of file, then the files in order."""
+def section(flow: Flow, files: Iterable[str]) -> str:
+    """Return the part of the page about one flow."""
+    listed = (f"{number}. `{file}`: {_purpose(file)}" for number, file in enumerate(files, 1))
+    return "\n".join((f"## {flow.title}", "", flow.begins_and_ends, "", *listed, ""))
+
+
+def _purpose(file: str) -> str:
+    """Return the first paragraph of a module's docstring."""
+    docstring = ast.get_docstring(ast.parse((SOURCE / file).read_text(encoding="utf-8")))
+    return " ".join((docstring or "").partition("\n\n")[0].split())
+
+
+def rooms() -> str:
+    """Return the part of the page about imports: the layers of `.importlinter`."""
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter", encoding="utf-8")
+    layers = contracts["importlinter:contract:rings"]["layers"].strip()
+    return f"{ROOMS}\n```\n{layers}\n```\n"
+
+
+def page() -> str:
+    """Play all flows, and return `docs/tour-files.md`."""
+    sections = (section(flow, asyncio.run(played(flow.play)).files) for flow in FLOWS)
+    return "\n".join((HEAD, *sections, rooms()))
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or print it."""
     logging.disable()
-    for name, flow in FLOWS.items():
-        if not names or name in names:
-            seen = asyncio.run(played(flow))
-            counts = f"{len(seen.files)} files, {len(seen.functions)} functions"
-            lines = (f"{name}: {counts}, {seen.changes} changes of file", *seen.files)
-            sys.stdout.write("\n    ".join(lines) + "\n")
+    if "--update" in arguments:
+        PAGE.write_text(page(), encoding="utf-8")
+    else:
+        sys.stdout.write(page())
     return 0
 
 

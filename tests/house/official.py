@@ -30,7 +30,7 @@ COMPARED = ("claude_agent_sdk", "steersman")
 
 
 def facts(value: object, names: Mapping[str, Any]) -> Facts:
-    """Return what can be seen of `value`; `names` are those that annotations may use."""
+    """Return the visible form of `value`; `names` are those that annotations may use."""
     if typing.is_typeddict(value):
         return _keys(typing.cast("type", value), names)
     if inspect.isclass(value):

@@ -162,7 +162,7 @@ def surface() -> Surface:
 
 
 def _public(module: Any, name: str) -> object:
-    """Return what a name is, which for that of a module and of a function depends on imports."""
+    """Return the object of a name; of a module and a function it depends on imports."""
     path = f"{module.__name__}.{name}"
     return importlib.import_module(path) if path in NAMED_ALONE else getattr(module, name)
 

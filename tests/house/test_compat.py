@@ -90,7 +90,7 @@ NAMES_THERE: dict[str, Any] = {**vars(OFFICIAL), **vars(OFFICIAL.types)}
 
 
 def names_here() -> dict[str, Any]:
-    """Return what annotations of ours may name, also if only type checkers import it."""
+    """Return the names that our annotations may use, also those that only type checkers import."""
     every = {name: getattr(steersman.compat, name) for name in IN_ANNOTATIONS}
     return {name: getattr(types, name) for name in types.__all__} | every | {"Session": Session}
 
@@ -109,7 +109,7 @@ def is_there(path: str) -> bool:
 
 
 def differences(path: str) -> dict[tuple[str, str], tuple[str | None, str | None]]:
-    """Return what `path` is in the official package and here, where that differs."""
+    """Return the form of `path` in the official package and here, where these differ."""
     official = OFFICIAL_NAMES[path]
     if not is_there(path):
         return {(path, "is there"): ("yes", "no")}

@@ -77,7 +77,7 @@ ANNOTATIONS = (
 
 
 def members(kind: type) -> dict[str, Any]:
-    """Return what a class defines itself: public names, and what `with` and `for` call."""
+    """Return the names that a class defines: public ones, and those that `with` and `for` call."""
     special = {"__init__", "__del__", "__await__", "__iter__", *RENAMED, *RENAMED.values()}
     return {
         name: each

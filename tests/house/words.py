@@ -26,7 +26,6 @@ from tests.house.surface import surface
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SOURCE = ROOT / "src/steersman"
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 QUOTED = re.compile(r"```.*?```|``.*?``|`[^`]*`|\"[^\"]*\"|(?<!\w)'[^'\n]*'(?!\w)", re.DOTALL)
@@ -286,56 +285,12 @@ def _attributes(function: ast.AST, owner: str) -> Iterator[tuple[int, str, str]]
             yield node.lineno, node.attr, f"{owner}.{node.attr}"
 
 
-# --- What was replaced -------------------------------------------------------------------
-
-
-def replaced_names(module: Module) -> list[str]:
-    """Old names that are still defined."""
-    found: list[str] = []
-    for entry in rules()["replaced"]:
-        if module.path in entry.get("except", ()):
-            continue
-        if any(_is_in(module.path, room) for room in entry["rooms"]):
-            old, methods = set(entry["names"]), set(entry.get("methods", ()))
-            found += [module.at(line, f"{name} has a new name") for line, name in _top(module, old)]
-            found += [
-                module.at(node.lineno, f"{node.name}() has a new name")
-                for node in ast.walk(module.tree)
-                if isinstance(node, FUNCTIONS) and node.name in methods
-            ]
-    return found
-
-
-def _top(module: Module, old: set[str]) -> Iterator[tuple[int, str]]:
-    """Classes anywhere, and functions and values at the top of the module."""
-    classes = [node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)]
-    found = {(node.lineno, node.name) for node in classes}
-    found |= {(line, name) for line, name, owned in defined(module.tree) if name == owned}
-    return ((line, name) for line, name in sorted(found) if name in old)
-
-
-def replaced_methods(module: Module) -> list[str]:
-    """Old names of methods in classes that have their new names."""
-    old: Mapping[str, list[str]] = rules()["methods"]
-    room = module.path.partition("/")[0].removesuffix(".py")
-    return [
-        module.at(line, f"{owned} has a new name")
-        for line, name, owned in defined(module.tree)
-        if "." in owned and name in old.get(f"{room}/{owned.partition('.')[0]}", ())
-    ]
-
-
-def replaced_modules(found: Iterable[Module]) -> list[str]:
-    """Old modules that are still there."""
-    old = set(rules()["modules"]["replaced"])
-    return sorted(
-        each.path for each in found if each.name in old or each.path.partition("/")[0] in old
-    )
+# --- Modules -----------------------------------------------------------------------------
 
 
 def twice(paths: Iterable[str]) -> list[str]:
     """Module names that one room has more than once."""
-    allowed = rules()["modules"]["twice"]
+    allowed = rules()["twice"]
     names = Counter(
         f"{path.partition('/')[0]}/{path.rsplit('/', 1)[-1].removesuffix('.py')}"
         for path in paths
@@ -348,15 +303,12 @@ def main(arguments: list[str]) -> int:
     """List everything that is found."""
     rooms = [each for each in arguments if not each.startswith("--")]
     found = modules(*rooms)
-    checks = [bad_beginnings, bad_words, bad_names, replaced_names, replaced_methods]
+    checks = [bad_beginnings, bad_words, bad_names]
     for check in checks:
         lines = [line for module in found for line in check(module)]
         sys.stdout.write("\n".join((f"--- {check.__name__}: {len(lines)}", *lines, "")))
-    for name, lines in (
-        ("replaced_modules", replaced_modules(found)),
-        ("twice", twice(each.path for each in found)),
-    ):
-        sys.stdout.write("\n".join((f"--- {name}: {len(lines)}", *lines, "")))
+    lines = twice(each.path for each in found)
+    sys.stdout.write("\n".join((f"--- twice: {len(lines)}", *lines, "")))
     if "--texts" in arguments:
         lines = [line for module in found for line in bad_words(module, texts(module))]
         sys.stdout.write("\n".join((f"--- texts: {len(lines)}", *lines, "")))

@@ -44,7 +44,7 @@ async def collect(stream: AsyncIterator[T]) -> list[T]:
 
 
 def texts_of(messages: Iterable[Message]) -> list[str]:
-    """The texts that the model wrote, message by message."""
+    """The text that the model wrote, message by message."""
     return [
         each.text
         for each in messages

@@ -13,7 +13,7 @@ from steersman.hooks import PostToolUse, PreToolUse
 from steersman.messages import Message
 from steersman.ports import Transport
 from steersman.testing.cassettes import Cassette, Drifted, Recorder, read_cassette
-from steersman.testing.cassettes.lint import lint
+from steersman.testing.cassettes.scrubbing import lint
 from steersman.testing.sandbox import SCRIPTED_API_KEY, CliSandbox
 from steersman.testing.script import call, calls, say, stall, think, when
 from tests.live.staging import LIMIT, MakeScripted, collect, entry_where

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steersman import Allow, Deny, Policy
-from steersman._command_tools import COMMAND_FIELDS
+from steersman._tool_names import COMMAND_FIELDS
 from steersman.messages.builtin.table import INPUTS
 from steersman.permissions import PermissionContext, allow, ask, deny
 from steersman.testing.sandbox import CliSandbox

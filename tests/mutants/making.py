@@ -131,7 +131,7 @@ def _is_left_out(node: Any) -> bool:
 
 
 def _changes(node: Any, *, is_inside: bool) -> Iterator[Any]:
-    """Yield what a node is replaced with, one mutant each."""
+    """Yield the replacements of a node, one mutant each."""
     if isinstance(node, cst.SimpleString):
         yield from _changed_string(node)
         return

@@ -41,7 +41,7 @@ def docstring(node: ast.stmt) -> str:
 
 
 def accepted() -> dict[str, str]:
-    """Return what each option accepts, as `OptionKwargs` says it; words are spelled out."""
+    """Return the type of each option, as `OptionKwargs` has it; words are spelled out."""
     (listed,) = [
         node
         for node in ast.parse(inspect.getsource(keywords)).body

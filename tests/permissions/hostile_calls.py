@@ -83,7 +83,7 @@ UNITS = {
 
 
 def texts(size: int) -> Iterator[tuple[str, str]]:
-    """Yield texts of this size that repeat one thing, by its name."""
+    """Yield strings of this size that repeat one thing, by its name."""
     for name, unit in UNITS.items():
         made: list[str] = []
         length = 0

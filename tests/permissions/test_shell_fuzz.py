@@ -35,7 +35,7 @@ def granted_to(line: str) -> set[str]:
 
 
 def faults(line: str, names: set[str]) -> list[str]:
-    """Return what is wrong with our verdicts about a line that started these programs."""
+    """Return the faults of our verdicts about a line that started these programs."""
     found = [
         f"{name} is granted, but bash starts {sorted(names)}: {line!r}"
         for name in granted_to(line)

@@ -72,7 +72,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def kept(file: Path = FOUND) -> Found:
-    """Return what was found at the last run."""
+    """Return the findings of the last run."""
     return msgspec.json.decode(file.read_bytes(), type=Found)
 
 

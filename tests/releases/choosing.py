@@ -14,7 +14,7 @@ from steersman._releases import numbers
 
 VerdictT = TypeVar("VerdictT")
 Ask = Callable[[str], Awaitable[VerdictT]]
-"""Returns what a release does."""
+"""Returns the findings about a release."""
 
 
 def ordered(versions: Iterable[str]) -> list[str]:

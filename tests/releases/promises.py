@@ -74,7 +74,7 @@ class Promise:
 
 
 async def probe(promise: Promise, program: Path) -> Verdict:
-    """Return what the CLI `program` does with a promise.
+    """Return how the CLI `program` keeps a promise.
 
     A conversation that hangs twice is a no; once may be a busy machine.
     """

@@ -75,7 +75,7 @@ def test_it_runs_in_a_notebook(tmp_path: Path) -> None:
 
 
 def _printed(message: dict[str, Any]) -> list[str]:
-    """Return what a cell has printed, or how it has failed."""
+    """Return the output of a cell, or how it has failed."""
     content = message["content"]
     return [str(content[name]) for name in ("text", "traceback") if name in content]
 

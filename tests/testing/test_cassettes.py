@@ -21,8 +21,7 @@ from steersman.journal import Entry
 from steersman.journal.files import Header, Record, Track, line_of
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.cassettes import RULES, Cassette, Drifted, Recorder, Rule, read_cassette
-from steersman.testing.cassettes.lint import Finding, lint
-from steersman.testing.cassettes.scrubbing import Scrubber
+from steersman.testing.cassettes.scrubbing import Finding, Scrubber, lint
 from steersman.testing.script import Script, call, calls, say, stall, think
 from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.transports.replay import ReplayTransport

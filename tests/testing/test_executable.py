@@ -29,8 +29,7 @@ from steersman.testing.script import (
     think,
     when,
 )
-from steersman.testing.scripted.script_json import script_from_json, script_to_json
-from steersman.testing.scripted.source import load
+from steersman.testing.scripted.source import load, script_from_json, script_to_json
 from steersman.transports.command import CommandTransport
 
 pytestmark = pytest.mark.process

@@ -193,7 +193,7 @@ def spoken(trace: str) -> list[Frame]:
 
 
 def shape_of(frames: list[Frame]) -> Iterator[tuple[str, ...]]:
-    """What the frames are, without ids, texts and numbers that mean nothing."""
+    """What the frames are, without ids, prose and numbers that mean nothing."""
     for frame in frames:
         shape = tuple(map(str, signature(frame)))
         if shape:

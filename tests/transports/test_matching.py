@@ -1,4 +1,4 @@
-"""Lines of a host matched with recorded ones, and the texts about what differs: values only."""
+"""Lines of a host matched with recorded ones, and the messages about what differs: values only."""
 
 from __future__ import annotations
 

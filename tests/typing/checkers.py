@@ -63,7 +63,7 @@ def place(folder: Path) -> Place:
 
 
 def marked_by(where: Place, files: Mapping[str, str], *, has_basic: bool) -> dict[Mode, Marks]:
-    """Return what each checker marks in these files, by name; each checker is run once."""
+    """Return the lines that each checker marks in these files; each checker is run once."""
     for mode in ("strict", "basic") if has_basic else ("strict",):
         (where.folder / mode).mkdir()
         for name, text in files.items():

@@ -107,7 +107,7 @@ def page_files() -> dict[str, str]:
 
 
 def head_of(page: str) -> str:
-    """Return what comes before the programs of a page."""
+    """Return the lines before the programs of a page."""
     agent = "" if page in OWN_AGENT else AGENT
     return f"{HEAD}{agent}\n{BEFORE.get(page, '')}"
 

@@ -45,5 +45,5 @@ def test_an_editor_offers_every_option_and_its_words(editor: LanguageServer) -> 
 
 
 def quoted(labels: list[str]) -> set[str]:
-    """The labels that are texts, without their quotes."""
+    """The labels that are strings, without their quotes."""
     return {each[1:-1] for each in labels if each[0] in "\"'"}

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import get_args
 
 from steersman import _json
-from steersman._command_tools import BASH, COMMAND_FIELDS
 from steersman._json import JsonDict, JsonObject
 from steersman._launch.builder import (
     LONGEST_LIST,
@@ -25,6 +24,7 @@ from steersman._launch.builder import (
     merged,
     size_of,
 )
+from steersman._tool_names import BASH, COMMAND_FIELDS
 from steersman.errors import Described, UsageError
 from steersman.hooks.matchers import is_list
 from steersman.options import Options, checks

@@ -189,7 +189,7 @@ class Connection:
         ]
 
     def receive_batched(self, chunk: bytes) -> list[Event]:  # noqa: C901 - calls cost more here
-        """Return what `receive` does, but consecutive `stream_event` lines as one event."""
+        """Return the events of `receive`, but consecutive `stream_event` lines as one event."""
         events: list[Event] = []
         run: StreamEventsArrived | None = None
         parent: str | None = None
@@ -293,7 +293,7 @@ class Connection:
         return [*started, MessageArrived(line, PARTIAL, turns, name)]
 
     def _spoken(self, parent: str | None) -> Iterable[Event]:
-        """Return what follows from a message of a peer that names no prompt."""
+        """Return the events that follow from a message of a peer that names no prompt."""
         return self._turns.spoken() if self._turns.is_nameless and parent is None else ()
 
     def _on_message(self, found: RoutingFields, line: bytes) -> list[Event]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from steersman._terminal import one_line, printable
 from steersman.cli.commands import Commands
 from steersman.errors import UsageError
-from steersman.testing.cassettes.lint import lint
+from steersman.testing.cassettes.scrubbing import lint
 
 CLEAN, LEAKING, UNREADABLE = 0, 1, 2
 

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from steersman import _json
-from steersman._command_tools import BASH
 from steersman._json import JsonDict, is_mapping, is_sequence
-from steersman._tool_names import near_miss
+from steersman._tool_names import BASH, near_miss
 from steersman.compat._calling import Call, call_here
 from steersman.compat._lenient import WrittenAgent
 from steersman.compat._warnings import warn

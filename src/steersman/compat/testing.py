@@ -11,8 +11,7 @@ from typing import cast
 from uuid import uuid4
 
 from steersman.compat._shapes.stored_sessions import SessionStore
-from steersman.testing.stores.official_rules import OFFICIAL
-from steersman.testing.stores.rules import Bench, Broken, Rule, Store
+from steersman.testing.stores.rules import OFFICIAL, Bench, Broken, Rule, Store
 
 TIMEOUT = 60.0
 """Seconds that one rule may take."""

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from steersman._effort import Effort
-from steersman._globs import fits_parts
+from steersman._effort import Effort, fits_parts
 from steersman._json import Json, is_array, is_object
 
 LIMIT = 32 * 1024

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from steersman._arguments import check_callback
-from steersman._command_tools import BASH, COMMAND_FIELDS
 from steersman._json import Json, JsonDict, is_array, is_object
+from steersman._tool_names import BASH, COMMAND_FIELDS
 from steersman.errors import Described, UsageError
 from steersman.hooks.blocked_paths import Unreadable, find_blocked, parse_blocked
 from steersman.hooks.events import HookEvent, PostToolUse, PreToolUse

@@ -12,9 +12,8 @@ import functools
 import re
 from collections.abc import Callable
 
-from steersman._command_tools import BASH
 from steersman._json import JsonDict
-from steersman._tool_names import RENAMED, near_miss
+from steersman._tool_names import BASH, RENAMED, near_miss
 from steersman.errors import UsageError
 
 __all__ = ["check_matcher", "matches"]

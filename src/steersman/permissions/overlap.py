@@ -5,7 +5,7 @@ Two rules are apart only if their tools are certainly different; what they match
 
 from __future__ import annotations
 
-from steersman._command_tools import BASH, COMMAND_FIELDS
+from steersman._tool_names import BASH, COMMAND_FIELDS
 from steersman.permissions.rules import AGENTS, EDITING, READING, Rule
 
 FILES = EDITING | READING

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from steersman._command_tools import BASH, COMMAND_FIELDS, SAME_SHELL
-from steersman._effort import Effort
-from steersman._globs import fits_parts
+from steersman._effort import Effort, fits_parts
 from steersman._json import Json, JsonObject
-from steersman._tool_names import DEFAULT_AGENTS, agent_key, near_miss, skill_key
+from steersman._tool_names import (
+    BASH,
+    COMMAND_FIELDS,
+    DEFAULT_AGENTS,
+    SAME_SHELL,
+    agent_key,
+    near_miss,
+    skill_key,
+)
 from steersman.errors import UsageError
 from steersman.permissions.command_files import named_by
 from steersman.permissions.paths import (

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from steersman._globs import fits_parts
+from steersman._effort import fits_parts
 
 
 @dataclass(frozen=True, slots=True)

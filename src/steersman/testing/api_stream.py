@@ -52,7 +52,7 @@ def stream_of(step: Step, model: str, message_id: str) -> Iterator[Event | Stall
     """Yield the events of a step's stream, and its stalls, cuts and failures between them.
 
     No event comes before the first content, so that a failure can still be an HTTP status.
-    Consecutive texts are one block, which stays open until another block begins.
+    Consecutive text parts are one block, which stays open until another block begins.
     """
     opening: list[Event] = [
         {"type": "message_start", "message": empty_message(step, model, message_id)},
@@ -152,7 +152,7 @@ def whole_block(part: Text | Thinking | ToolUse) -> Event:
 
 
 def joined(parts: Iterable[Part]) -> Iterator[Text | Thinking | ToolUse]:
-    """Yield the content among the parts, with consecutive texts joined."""
+    """Yield the content among the parts, with consecutive text parts joined."""
     waiting: Text | None = None
     for part in parts:
         if isinstance(part, Text):

@@ -17,9 +17,8 @@ from types import ModuleType
 from steersman import _json
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Answer, Scene, Script, Step
-from steersman.testing.scripted.script_json import script_to_json
 from steersman.testing.scripted.shared_log import SharedLog
-from steersman.testing.scripted.source import anchored, load, rewound
+from steersman.testing.scripted.source import anchored, load, rewound, script_to_json
 
 __all__ = ["Executable", "executable"]
 

@@ -66,7 +66,7 @@ class ModelRequest:
 
     @property
     def latest(self) -> str:
-        """All texts of the last user message, including those that the CLI added."""
+        """All text blocks of the last user message, including those that the CLI added."""
         return "\n".join(texts_of(self._last_user_content()))
 
     @property
@@ -147,7 +147,7 @@ SYNTHETIC_PROMPTS = (
     "[Your previous response had no visible output.",
     "[Request interrupted by user",
 )
-"""The beginnings of user texts that the CLI itself writes, to continue an answer."""
+"""The beginnings of user messages that the CLI itself writes, to continue an answer."""
 
 FOLDED_PROMPT = re.compile(
     r"The user sent a new message while you were working:\n(.*?)(?:\n\nThis is how |\Z)", re.DOTALL
@@ -160,12 +160,12 @@ def blocks_of(content: Json) -> list[JsonDict]:
 
 
 def texts_of(content: Json) -> list[str]:
-    """Return the texts among the blocks of a content."""
+    """Return the text of each text block of a content."""
     return [str(block["text"]) for block in blocks_of(content) if block.get("type") == "text"]
 
 
 def written_in(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the user's own texts, without those that the CLI added."""
+    """Yield the text that the user wrote, without what the CLI added."""
     stripped = (REMINDER.sub("", text).strip() for text in texts)
     return (text for text in stripped if text and not text.startswith(SYNTHETIC_PROMPTS))
 

@@ -24,7 +24,7 @@ def lines_of(trace: Trace) -> list[str]:
 
 
 def difference(official: Trace, ours: Trace) -> list[str]:
-    """Return what only one of them did: `- ` before a line of the official one, `+ ` of ours."""
+    """Return the lines of only one of them: `- ` before those of the official one, `+ ` of ours."""
     both = difflib.ndiff(lines_of(official), lines_of(ours))
     return [line for line in both if line.startswith(("- ", "+ "))]
 

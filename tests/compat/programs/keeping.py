@@ -24,7 +24,7 @@ def place(cli_version: str) -> Path:
 
 
 def kept(cli_version: str) -> Kept:
-    """Return what the official package did with a CLI, by program."""
+    """Return the records of the official package with a CLI, by program."""
     data: Kept = json.loads(place(cli_version).read_text(encoding="utf-8"))
     return data
 

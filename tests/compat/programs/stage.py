@@ -171,7 +171,7 @@ class Stage:
         return len(left)
 
     def trace(self, left: int) -> Trace:
-        """Return what was recorded."""
+        """Return the trace, in which ids and paths of this run are replaced."""
         root = str(self.sandbox.root)
         # The CLI names a project's folder after its path.
         dashed = re.sub(r"[^a-zA-Z0-9]", "-", root)

@@ -26,8 +26,7 @@ from steersman.journal import Kind
 from steersman.journal.files import EXITED, INPUT_ENDED, STDERR, Header, Record, line_of
 from steersman.journal.redaction import secrets_in
 from steersman.ports import Channel, Launch, Receiver, Transport
-from steersman.testing.cassettes.scrubbing import BY_LOOKS, RULES, Rule, Scrubber
-from steersman.testing.cassettes.split_text import scrub_split_text
+from steersman.testing.cassettes.scrubbing import BY_LOOKS, RULES, Rule, Scrubber, scrub_split_text
 from steersman.transports.locate import locate
 from steersman.transports.subprocess import SubprocessTransport
 

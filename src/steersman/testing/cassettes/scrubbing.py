@@ -1,4 +1,4 @@
-"""Finds and removes secrets in the lines of a cassette.
+"""Finds and removes secrets in the lines of a cassette, also those that are split across events.
 
 Secrets are found by pattern anywhere; among environment variables, headers and fields also by the
 name of the field, and by how random the value looks.
@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from steersman import _json
-from steersman._json import Json
+from steersman._json import Json, JsonDict
+from steersman._terminal import one_line
 from steersman.errors import UsageError
+from steersman.journal.files import Record, read_line, read_tracks
 from steersman.journal.redaction import MARK, SHORTEST
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern for texts that must not be recorded, and the text that replaces them.
+    """A pattern for strings that must not be recorded, and the string that replaces them.
 
     If the pattern has a group called `secret`, only that group is replaced.
     """
@@ -120,7 +124,7 @@ class Scrubber:
     """Finds secrets in lines and removes them."""
 
     def __init__(self, rules: Sequence[Rule] = RULES, secrets: Iterable[str] = ()) -> None:
-        """Look for the rules' patterns and for `secrets`, texts that are known to be secret."""
+        """Look for the rules' patterns and for `secrets`, strings that are known to be secret."""
         known = sorted({each for each in secrets if len(each) >= SHORTEST}, key=len, reverse=True)
         self._rules = (*map(_known, known), *rules)
 
@@ -208,7 +212,7 @@ def _apart(spans: list[Span]) -> list[Span]:
 
 
 def _may_be_secret(text: str) -> bool:
-    """Return False for texts that are too short, a reference to a secret, or already replaced."""
+    """Return False for strings that are too short, a reference to a secret, or already replaced."""
     return len(text) >= SHORTEST and MARK not in text and not text.startswith(("$", "{", "<"))
 
 
@@ -218,3 +222,165 @@ def _looks_random(text: str) -> bool:
     counts = Counter(text).values()
     bits = -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
     return bits > MOST_ORDERLY and not text.startswith("/")
+
+
+TEXT_OF = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+"""Types of deltas, and the field that holds their text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TextDelta:
+    at: int
+    """The index of the delta's line."""
+    frame: JsonDict
+    body: JsonDict
+    field: str
+
+    @property
+    def text(self) -> str:
+        return str(self.body[self.field])
+
+
+def scrub_split_text(lines: Iterable[bytes], scrubber: Scrubber) -> list[bytes]:
+    """Return the lines without the secrets that are split across deltas of one block.
+
+    The joined deltas give the same text as the scrubbed complete message.
+    """
+    cleaned = list(lines)
+    for block in _blocks(cleaned):
+        spans = scrubber.spans("".join(delta.text for delta in block))
+        if not spans:
+            continue
+        for delta, text in zip(block, _cut(block, spans), strict=True):
+            delta.body[delta.field] = text
+            cleaned[delta.at] = _json.dumps(delta.frame)
+    return cleaned
+
+
+def split_secrets(lines: Iterable[bytes], scrubber: Scrubber) -> Iterator[tuple[int, Found]]:
+    """Yield the secrets that span several deltas, each with the index of its first line."""
+    for block in _blocks(list(lines)):
+        text = "".join(delta.text for delta in block)
+        for span in scrubber.spans(text):
+            begin = 0
+            for delta in block:
+                end = begin + len(delta.text)
+                if begin <= span.start < end < span.end:
+                    yield delta.at, (span.rule, text[span.start : span.end])
+                begin = end
+
+
+def _blocks(lines: list[bytes]) -> Iterator[list[_TextDelta]]:
+    """Yield the deltas of each content block."""
+    unfinished: dict[tuple[object, object], list[_TextDelta]] = {}
+    for at, line in enumerate(lines):
+        frame = _event_frame(line)
+        event = frame.get("event", {})
+        key = (frame.get("parent_tool_use_id"), event.get("index"))
+        delta = _text_delta(at, frame)
+        if delta is not None:
+            unfinished.setdefault(key, []).append(delta)
+        elif event.get("type") == "content_block_start":
+            yield unfinished.pop(key, [])
+    yield from unfinished.values()
+
+
+def _event_frame(line: bytes) -> JsonDict:
+    if b'"stream_event"' not in line:
+        return {}
+    try:
+        found = _json.loads(line)
+    except ValueError:
+        return {}
+    is_event = _json.is_object(found) and _json.is_object(found.get("event"))
+    return found if is_event else {}
+
+
+def _text_delta(at: int, frame: JsonDict) -> _TextDelta | None:
+    delta = frame.get("event", {}).get("delta")
+    if not _json.is_object(delta):
+        return None
+    field = TEXT_OF.get(str(delta.get("type")), "")
+    return _TextDelta(at, frame, delta, field) if isinstance(delta.get(field), str) else None
+
+
+def _cut(block: list[_TextDelta], spans: list[Span]) -> Iterator[str]:
+    """Yield the new text of each delta: a span is replaced in the delta in which it begins."""
+    begin = 0
+    for delta in block:
+        end, at, parts = begin + len(delta.text), begin, list[str]()
+        for span in spans:
+            if span.end <= begin or span.start >= end:
+                continue
+            if span.start >= begin:
+                parts += [delta.text[at - begin : span.start - begin], span.rule.replacement]
+            at = min(span.end, end)
+        yield "".join((*parts, delta.text[at - begin :]))
+        begin = end
+
+
+SHOWN = 4
+"""How many characters of a secret a finding shows: enough to find it, too few to use it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A text in a file that looks like a secret."""
+
+    path: str
+    line: int
+    rule: str
+    excerpt: str
+    """The first characters of the secret."""
+
+    def __str__(self) -> str:
+        return one_line(f"{self.path}:{self.line}: {self.rule}: {self.excerpt}")
+
+
+def lint(path: str | os.PathLike[str], rules: Sequence[Rule] = RULES) -> list[Finding]:
+    """Return the strings of a cassette that look like secrets, in order.
+
+    Raises `UsageError` if the file cannot be read or is not a cassette.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError("path", str(path), f"a file that can be read ({error.strerror})") from None
+    read_tracks(data)
+    lines = data.split(b"\n")
+    scrubber = Scrubber(rules)
+    found = {
+        (number, rule.name, secret): None
+        for number, (rule, secret) in (*_in_lines(lines, scrubber), *_between(lines, scrubber))
+    }
+    return [
+        Finding(str(path), number + 1, rule, f"{secret[:SHOWN]}…")
+        for number, rule, secret in sorted(found)
+    ]
+
+
+def _in_lines(lines: list[bytes], scrubber: Scrubber) -> Iterator[tuple[int, Found]]:
+    for number, line in enumerate(lines):
+        try:
+            found = [*scrubber.found_in(_json.loads(line))] if line else []
+        except (ValueError, RecursionError):
+            found = [*scrubber.found_in(line.decode("utf-8", "replace"))]
+        for each in found:
+            yield number, each
+        for each in scrubber.found_in(_hidden(line)):
+            yield number, each
+
+
+def _hidden(line: bytes) -> str:
+    """Return the text that a record holds as base64."""
+    if b'"base64"' not in line:
+        return ""
+    record = read_line(line)
+    return record.line.decode("utf-8", "replace") if isinstance(record, Record) else ""
+
+
+def _between(lines: list[bytes], scrubber: Scrubber) -> Iterator[tuple[int, Found]]:
+    """Yield the secrets that are split across several streamed events."""
+    records = [read_line(line) if line else None for line in lines]
+    carried = [record.line if isinstance(record, Record) else b"" for record in records]
+    return split_secrets(carried, scrubber)

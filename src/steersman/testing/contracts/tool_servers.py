@@ -116,7 +116,7 @@ async def a_notification_has_no_answer(make: MakeToolServer) -> None:
 
 
 async def an_answer_has_the_id_of_its_request(make: MakeToolServer) -> None:
-    """Ids are numbers, zero included, or texts; the answer repeats them."""
+    """Ids are numbers, zero included, or strings; the answer repeats them."""
     async with initialized(make()) as session:
         for request_id in (0, 7, "seven"):
             answer = await session.request("tools/list", request_id=request_id)

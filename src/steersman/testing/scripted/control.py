@@ -10,12 +10,11 @@ from typing import cast
 
 from steersman._json import Json, JsonDict, JsonObject
 from steersman.testing.scripted.hooks import HookRunner, read_hooks
+from steersman.testing.scripted.host import Output
 from steersman.testing.scripted.mcp import McpServers
-from steersman.testing.scripted.output import Output
 from steersman.testing.scripted.permissions import MODES, Permissions
-from steersman.testing.scripted.tasks import Tasks
 from steersman.testing.scripted.tools import ToolRunner
-from steersman.testing.scripted.turn_loop import TurnLoop
+from steersman.testing.scripted.turn_loop import Tasks, TurnLoop
 from steersman.testing.scripted.usage import Model, resolve_model
 
 VERSION = "2.1.325"

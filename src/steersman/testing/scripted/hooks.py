@@ -9,8 +9,14 @@ from typing import cast
 
 from steersman._json import Json, JsonDict, JsonObject, is_array, is_object
 from steersman.hooks.matchers import fits_tool, shown_to
-from steersman.testing.scripted.host import Host, HostClosed, HostPreempted, HostRefused
-from steersman.testing.scripted.output import Output, new_id
+from steersman.testing.scripted.host import (
+    Host,
+    HostClosed,
+    HostPreempted,
+    HostRefused,
+    Output,
+    new_id,
+)
 
 MALFORMED = (
     "initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays"

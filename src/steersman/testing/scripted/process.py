@@ -21,19 +21,17 @@ from steersman.testing.scripted.control import (
     Control,
     Reach,
 )
+from steersman.testing.scripted.conversation import PRIORITIES, Prompt, PromptQueue
 from steersman.testing.scripted.hooks import HookRunner
-from steersman.testing.scripted.host import Host
+from steersman.testing.scripted.host import Host, Output, uuid_fields
 from steersman.testing.scripted.launch import read_launch
 from steersman.testing.scripted.mcp import McpServers
-from steersman.testing.scripted.output import Output, uuid_fields
 from steersman.testing.scripted.permissions import Permissions
-from steersman.testing.scripted.queue import PRIORITIES, Prompt, PromptQueue
 from steersman.testing.scripted.results import Results
 from steersman.testing.scripted.stage import Stage, StartPhase
-from steersman.testing.scripted.tasks import Tasks
 from steersman.testing.scripted.tools import ToolCall, ToolRunner
 from steersman.testing.scripted.turn import Shared
-from steersman.testing.scripted.turn_loop import TurnLoop
+from steersman.testing.scripted.turn_loop import Tasks, TurnLoop
 from steersman.testing.scripted.usage import Model, UsageTracker, resolve_model
 from steersman.transports.memory import Wire
 

@@ -12,7 +12,7 @@ from steersman._json import JsonDict, JsonObject
 from steersman.testing.api_stream import ERROR_TYPES, stream_of, usage_of, whole_message
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Cut, Fail, Stall, Step
-from steersman.testing.scripted.output import Frame, Output, new_id
+from steersman.testing.scripted.host import Frame, Output, new_id
 from steersman.testing.scripted.stage import Stage
 from steersman.testing.scripted.usage import UsageTracker, whole_usage
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from steersman._json import Json, JsonObject
-from steersman.testing.scripted.output import Frame, Output, new_id, uuid_fields
-from steersman.testing.scripted.queue import Prompt
+from steersman.testing.scripted.conversation import Prompt
+from steersman.testing.scripted.host import Frame, Output, new_id, uuid_fields
 from steersman.testing.scripted.reply import ApiFailure
 from steersman.testing.scripted.tools import ToolCall
 from steersman.testing.scripted.usage import UsageTracker, whole_usage

@@ -9,7 +9,7 @@ from typing import Any
 
 from steersman.testing.request import ModelRequest
 from steersman.testing.scripted.conversation import History
-from steersman.testing.scripted.output import Frame, Output
+from steersman.testing.scripted.host import Frame, Output
 from steersman.testing.scripted.reply import ApiFailure, Block, ModelAnswer, Reply
 from steersman.testing.scripted.results import Ending
 from steersman.testing.scripted.tools import ToolCall, ToolOutcome, ToolRunner, rejected

@@ -1,6 +1,6 @@
 """Checks structured output against its JSON Schema.
 
-The package `jsonschema` finds the problems. The CLI uses Ajv, so Ajv's texts are used here.
+The package `jsonschema` finds the problems. The CLI uses Ajv, so Ajv's messages are used here.
 """
 
 from __future__ import annotations

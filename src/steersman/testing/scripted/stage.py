@@ -12,7 +12,7 @@ from steersman.testing.api_stream import with_ids
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Stall, Step
 from steersman.testing.scripted.conversation import Memory
-from steersman.testing.scripted.output import new_id
+from steersman.testing.scripted.host import new_id
 
 FakeTool = Callable[[JsonDict], Json | Awaitable[Json]]
 """Replaces a built-in tool: takes the input and returns a text, or raises to fail."""

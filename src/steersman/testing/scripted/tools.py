@@ -11,9 +11,8 @@ from typing import cast
 
 from steersman._json import Json, JsonDict, JsonObject
 from steersman.testing.scripted.hooks import HookReply, HookRunner, Verdict, verdict_of
-from steersman.testing.scripted.host import Host, HostClosed, HostRefused
+from steersman.testing.scripted.host import Host, HostClosed, HostRefused, Output, new_id
 from steersman.testing.scripted.mcp import McpServers
-from steersman.testing.scripted.output import Output, new_id
 from steersman.testing.scripted.permissions import Permissions
 from steersman.testing.scripted.schema import schema_errors
 from steersman.testing.scripted.stage import Stage, Subagent

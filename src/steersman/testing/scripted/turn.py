@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 from steersman._json import Json
-from steersman.testing.scripted.conversation import History
+from steersman.testing.scripted.conversation import History, Prompt, PromptQueue, joined_content
 from steersman.testing.scripted.hooks import HookReply, HookRunner
-from steersman.testing.scripted.output import Frame, Output, new_id, uuid_fields
-from steersman.testing.scripted.queue import Prompt, PromptQueue, joined_content
+from steersman.testing.scripted.host import Frame, Output, new_id, uuid_fields
 from steersman.testing.scripted.reply import ApiFailure, Block, ModelAnswer, Reply
 from steersman.testing.scripted.results import Ending, Results
 from steersman.testing.scripted.round import Round

@@ -1,17 +1,15 @@
-"""Plays the turns of a scripted CLI, one at a time."""
+"""Plays the turns of a scripted CLI, one at a time, in tasks that end with its process."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from steersman._json import JsonDict
-from steersman.testing.scripted.conversation import CONTINUE, Conversation
-from steersman.testing.scripted.host import Host
-from steersman.testing.scripted.output import new_id
-from steersman.testing.scripted.queue import Prompt
-from steersman.testing.scripted.tasks import Tasks
+from steersman.testing.scripted.conversation import CONTINUE, Conversation, Prompt
+from steersman.testing.scripted.host import Host, new_id
 from steersman.testing.scripted.tools import ToolCall
 from steersman.testing.scripted.turn import Shared, Turn
 
@@ -148,3 +146,48 @@ class TurnLoop:
         turn = self._turn = Turn(self._shared, prompts, self._ready)
         self._playing = self._tasks.start(self._play(turn))
         self._playing.add_done_callback(functools.partial(self._ended, turn))
+
+
+class Tasks:
+    """Starts tasks and cancels them; an exception in a task is reported."""
+
+    def __init__(self, on_crash: Callable[[BaseException], None]) -> None:
+        self.were_cancelled = False
+        """True if a task was cancelled from outside, as by an event loop that shuts down."""
+        self._on_crash = on_crash
+        self._running: set[asyncio.Task[None]] = set()
+        self._stopped: set[asyncio.Task[None]] = set()
+
+    def start(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run `doing` in a new task."""
+        task = asyncio.Task(doing)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def stop(self, task: asyncio.Task[None]) -> None:
+        """Cancel a task."""
+        self._stopped.add(task)
+        task.cancel()
+
+    def cancel_all(self) -> asyncio.Future[Any] | None:
+        """Cancel all tasks except the caller's; return a future for their end, if there are any."""
+        others = [each for each in self._running if each is not _current()]
+        for each in others:
+            self.stop(each)
+        return asyncio.gather(*others, return_exceptions=True) if others else None
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if task.cancelled():
+            self.were_cancelled |= task not in self._stopped
+        elif (error := task.exception()) is not None:
+            self._on_crash(error)
+        self._stopped.discard(task)
+
+
+def _current() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
