@@ -20,8 +20,7 @@ from steersman.sessions.following import follow
 from steersman.sessions.opening import open_backend
 from steersman.sessions.pages import Pages, Stream
 from steersman.sessions.words import Hit
-from steersman.transcripts.entries import TranscriptEntry
-from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
+from steersman.transcripts.entries import AgentInfo, SessionInfo, StoredMessage, TranscriptEntry
 
 __all__ = ["Sessions"]
 

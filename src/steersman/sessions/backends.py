@@ -14,8 +14,7 @@ from typing import Protocol
 from steersman._json import JsonDict
 from steersman.sessions.pages import Pages, Stream
 from steersman.sessions.words import Hit, Query
-from steersman.transcripts.entries import TranscriptEntry
-from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
+from steersman.transcripts.entries import AgentInfo, SessionInfo, StoredMessage, TranscriptEntry
 
 Part = str
 """A part of a session: empty for the conversation itself, or such as `subagents/agent-<id>`."""

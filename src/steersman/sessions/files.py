@@ -23,9 +23,8 @@ from steersman.sessions.subagents import agents_in
 from steersman.sessions.summaries import Summaries, forget
 from steersman.sessions.words import Hit, Query
 from steersman.transcripts.chain import messages
-from steersman.transcripts.entries import TranscriptEntry
+from steersman.transcripts.entries import AgentInfo, SessionInfo, StoredMessage, TranscriptEntry
 from steersman.transcripts.forking import fork
-from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
 from steersman.transcripts.summary import Summary
 
 ARCHIVED = "archived.json"

@@ -17,10 +17,15 @@ from steersman.sessions.store_copies import StoreCopies
 from steersman.sessions.subagents import agent_info, agents_of
 from steersman.sessions.words import Hit, Query, ranked
 from steersman.transcripts.chain import lines_source, messages
-from steersman.transcripts.entries import TranscriptEntry, entry_of
+from steersman.transcripts.entries import (
+    AgentInfo,
+    SessionInfo,
+    StoredMessage,
+    TranscriptEntry,
+    entry_of,
+)
 from steersman.transcripts.forking import fork
 from steersman.transcripts.identity import AGENT_METADATA
-from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
 from steersman.transcripts.summary import Summary
 
 AT_ONCE = 8

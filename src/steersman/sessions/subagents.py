@@ -6,8 +6,8 @@ import os
 
 from steersman._json import JsonObject
 from steersman.sessions.changes import read_note
+from steersman.transcripts.entries import AgentInfo
 from steersman.transcripts.keys import is_safe_subpath
-from steersman.transcripts.stored import AgentInfo
 
 FOLDER = "subagents"
 PREFIX = "agent-"

@@ -38,11 +38,10 @@ from steersman.errors import UsageError
 from steersman.sessions.changes import now
 from steersman.sessions.subagents import agent_info
 from steersman.transcripts.chain import lines_source, messages
-from steersman.transcripts.entries import entry_of
+from steersman.transcripts.entries import AgentInfo, SessionInfo, entry_of
 from steersman.transcripts.forking import fork
 from steersman.transcripts.identity import AGENT_METADATA
 from steersman.transcripts.keys import is_session_id
-from steersman.transcripts.stored import AgentInfo, SessionInfo
 from steersman.transcripts.summary import Summary, milliseconds
 
 AT_ONCE = 8

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar, cast
 
 from steersman.compat._shapes.stored_sessions import SDKSessionInfo, SessionMessage
 from steersman.errors import UsageError
+from steersman.transcripts.entries import SessionInfo, StoredMessage
 from steersman.transcripts.keys import is_session_id, project_key
-from steersman.transcripts.stored import SessionInfo, StoredMessage
 
 T = TypeVar("T")
 
