@@ -36,7 +36,7 @@ from steersman.compat._stored.values import (
 )
 from steersman.errors import UsageError
 from steersman.sessions.changes import now
-from steersman.sessions.subagents import agent_info
+from steersman.sessions.places import agent_info
 from steersman.transcripts.chain import lines_source, messages
 from steersman.transcripts.entries import AgentInfo, SessionInfo, entry_of
 from steersman.transcripts.forking import fork
