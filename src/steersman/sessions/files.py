@@ -190,6 +190,7 @@ class FileSessions:
             session_id=session_id,
             new_id=new_id,
             new_uuid=lambda: str(uuid.uuid4()),
+            timestamp=now(),
             up_to=up_to,
             title=title,
         )
@@ -300,7 +301,7 @@ def _read(source: FileSource, path: str, part: Part) -> Iterator[TranscriptEntry
         if entry.data:
             yield entry
     if part and (meta := read_note(path.removesuffix(SUFFIX) + META)):
-        yield entry_of({"type": AGENT_METADATA, **meta})
+        yield entry_of({**meta, "type": AGENT_METADATA})
 
 
 INTERVAL = 0.2

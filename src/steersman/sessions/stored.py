@@ -168,6 +168,7 @@ class StoredSessions:
             session_id=session_id,
             new_id=new_id,
             new_uuid=lambda: str(uuid.uuid4()),
+            timestamp=now(),
             up_to=up_to,
             title=title,
         )

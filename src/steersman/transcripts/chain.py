@@ -113,7 +113,8 @@ def _has_uuid(source: Source, uuid: str) -> bool:
 def _lines_by_parents(source: Source) -> Iterator[Place]:
     """Yield where each entry is, newest first, and every entry before its parent.
 
-    Of entries with one uuid, the last is taken, at the position of the first.
+    Of entries with one uuid, the last is taken, at the position of the first. Parents that make a
+    cycle end where an entry outside of the cycle leads to; where none does, they are left out.
     """
     entries: dict[str, _Entry] = {}
     for line in lines_forward(source):
@@ -122,13 +123,17 @@ def _lines_by_parents(source: Source) -> Iterator[Place]:
             parent = link.parent_uuid or link.logical_parent_uuid
             entries[link.uuid] = _Entry(Place(line.offset, len(line.data)), parent)
     order: list[Place] = []
+    circling: set[str] = set()
     for oldest in list(entries):
         # The oldest entry that is left, after all of its parents that are left.
-        uuid: str | None = oldest
-        line_of_parents: list[Place] = []
+        found: dict[str, _Entry] = {}
+        uuid = None if oldest in circling else oldest
         while uuid is not None and uuid in entries:
-            entry = entries.pop(uuid)
-            line_of_parents.append(entry.place)
-            uuid = entry.parent
-        order.extend(reversed(line_of_parents))
+            found[uuid] = entries.pop(uuid)
+            uuid = found[uuid].parent
+        if found and uuid == oldest:
+            circling.update(found)
+            entries.update(found)
+        else:
+            order.extend(each.place for each in reversed(found.values()))
     return reversed(order)

@@ -63,8 +63,11 @@ class Summary:
         if entry.git_branch:
             data["git_branch"] = entry.git_branch
         if entry.type == "tag" and entry.tag is not None:
-            data["tag"] = entry.tag
-        if entry.uuid and "is_sidechain" not in data:
+            if entry.tag:
+                data["tag"] = entry.tag
+            else:
+                data.pop("tag", None)
+        if (entry.uuid or entry.is_sidechain) and "is_sidechain" not in data:
             data["is_sidechain"] = entry.is_sidechain
         if entry.cwd and "cwd" not in data:
             data["cwd"] = entry.cwd

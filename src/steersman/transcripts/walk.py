@@ -133,8 +133,10 @@ class Walk:
         parent = link.parent_uuid
         if not parent and self._rules.through_compaction:
             parent = link.logical_parent_uuid
-        # A loop that comes back to the newest message is an end too.
-        self.wanted = parent if parent and parent != self._leaf else None
+        if parent and parent == self._leaf:
+            self.has_early_child = True
+            return True
+        self.wanted = parent or None
         # A newest message without a parent may be the first one of a file that is not in order.
         return self.wanted is None and link.uuid != self._leaf
 

@@ -44,7 +44,7 @@ from steersman.transcripts.identity import AGENT_METADATA
 from steersman.transcripts.keys import is_session_id
 from steersman.transcripts.summary import Summary, milliseconds
 
-AT_ONCE = 8
+AT_ONCE = 16
 """How many sessions are loaded at the same time."""
 SUBAGENTS = "subagents/"
 AGENT = "agent-"
@@ -193,15 +193,14 @@ async def fork_session_via_store(
             session_id=session_id,
             new_id=new_id,
             new_uuid=lambda: str(uuids.uuid4()),
+            timestamp=now(),
             up_to=up_to_message_id or None,
             title=(title or "").strip() or None,
         )
     except UsageError as error:
         raise fork_error(error, session_id, up_to_message_id) from error
-    *copied, named = made
-    # With a uuid, so that a store that leaves out what it has twice keeps both of two changes.
-    whole = [*copied, {**named, "uuid": str(uuids.uuid4()), "timestamp": now()}]
-    await session_store.append(_key(new_id, directory), cast("list[SessionStoreEntry]", whole))
+    copied = cast("list[SessionStoreEntry]", list(made))
+    await session_store.append(_key(new_id, directory), copied)
     return ForkSessionResult(new_id)
 
 
@@ -276,12 +275,24 @@ async def _add(
 
 
 async def _together(works: Sequence[Awaitable[T]]) -> list[T]:
-    """Await all at once in asyncio, and one after the other elsewhere."""
+    """Await all at once, in asyncio or in trio. What `works` await raises nothing."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return [await each for each in works]
-    return await asyncio.gather(*works)
+        pass
+    else:
+        return await asyncio.gather(*works)
+    import trio  # noqa: PLC0415 - only programs that run in trio
+
+    found: dict[int, T] = {}
+
+    async def keep(at: int, work: Awaitable[T]) -> None:
+        found[at] = await work
+
+    async with trio.open_nursery() as nursery:
+        for each in enumerate(works):
+            nursery.start_soon(keep, *each)
+    return [found[at] for at in range(len(works))]
 
 
 def _key(session_id: str, directory: str | None) -> SessionKey:
