@@ -261,7 +261,7 @@ def _folded(
 def _messages(
     entries: Sequence[SessionStoreEntry], session_id: str, agent: AgentInfo | None
 ) -> list[SessionMessage]:
-    lines = [entry_of(cast(JsonDict, dict(each))).raw for each in entries]
+    lines = [_json.dumps(cast(JsonDict, each)) for each in entries]
     found = messages(lines_source(lines), session_id=session_id, agent=agent)
     return [message_of(each) for each in found]
 

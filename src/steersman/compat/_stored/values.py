@@ -106,7 +106,7 @@ def info_of(info: SessionInfo, cwd: str | None) -> SDKSessionInfo:
 def message_of(message: StoredMessage) -> SessionMessage:
     """Return a message of a conversation."""
     return SessionMessage(
-        type=cast(Literal["user", "assistant"], message.type),
+        type=cast('Literal["user", "assistant"]', message.type),
         uuid=message.uuid,
         session_id=message.session_id,
         message=cast(Any, message.message),
