@@ -67,6 +67,32 @@ def outcome(call: Callable[..., Any], *args: Any, **kw: Any) -> Any:
         return type(error).__name__
 
 
+def without(entry: Entry, *names: str) -> Entry:
+    return {name: value for name, value in entry.items() if name not in names}
+
+
+CYCLES: list[list[int | None]] = [
+    [0],
+    [1, 0],
+    [3, 0, 1, 2],
+    [None, 2, 1, 2],
+    [2, 0, 1, 2],
+    [None, 1, 1, 2],
+    [None, 0, 3, 2],
+    [1, 2, 0, 2, 5, 4],
+]
+"""The parent of each message, by its number."""
+
+
+def with_parents(parents: list[int | None]) -> list[Entry]:
+    """Return a conversation in which messages have these parents."""
+    talk = conversation(*map(str, range(len(parents))))
+    return [
+        {**each, "parentUuid": None if parent is None else number(parent)}
+        for each, parent in zip(talk, parents, strict=True)
+    ]
+
+
 def odd_files(config: Path) -> None:
     """Write what a directory of sessions may hold."""
     talk = conversation("hi", "there", "again", "well")
@@ -79,7 +105,13 @@ def odd_files(config: Path) -> None:
     write(config, [*talk, title("T"), {"type": "tag", "tag": "x"}], number(7), age=5)
     write(config, [*talk, {"type": "tag", "tag": "x"}, {"type": "tag", "tag": ""}], ID, age=6)
     write(config, lines(talk).replace(b"\n", b"\r\n"), number(8), age=7)
-    write_agent(config, "a1", conversation("do", "done"), {"toolUseId": "T", "agentType": "g"})
+    for index, parents in enumerate(CYCLES, 10):
+        write(config, with_parents(parents), number(index), age=index)
+    aside = [{**each, "isSidechain": True} for each in talk]
+    write(config, [without(each, "uuid") for each in aside], number(9), age=8)
+    # An agent's note may have a type of its own.
+    about = {"toolUseId": "T", "agentType": "g", "type": "note"}
+    write_agent(config, "a1", conversation("do", "done"), about)
     write_agent(config, "b2", conversation("do"), {"parentAgentId": "a1"}, inside="deep")
     folder = config / "projects" / PROJECT
     (folder / "notes.jsonl").write_text("{}\n")
@@ -99,7 +131,7 @@ READS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     *(
         (name, (each, *where), {})
         for name in ("get_session_info", "get_session_messages", "list_subagents")
-        for each in (ID, *(number(index) for index in range(1, 10)), OTHER, "nope", "", ID.upper())
+        for each in (ID, *map(number, range(1, 18)), OTHER, "nope", "", ID.upper())
         for where in ((), (DIRECTORY,), ("/nowhere",))
     ),
     ("get_session_info", (3,), {}),
@@ -165,6 +197,33 @@ CHANGES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("fork_session", (ID,), {"title": "Mine"}),
     ("fork_session", (number(7),), {}),
 ]
+
+
+def test_a_fork_has_what_the_official_one_has_and_no_name_of_a_team(config: Path) -> None:
+    of_team = {"teamName": "t", "agentName": "a", "slug": "s"}
+    talk = [{**each, **of_team} for each in conversation("hi", "there")]
+    replaced = {"type": "content-replacement", "sessionId": ID, "replacements": [{"of": "x"}]}
+    known: list[dict[str, set[str]]] = []
+    for package in (official, ours):
+        shutil.rmtree(config, ignore_errors=True)
+        write(config, [*talk, replaced])
+        store: Any = SmallStore()
+        project = official.project_key_for_directory(DIRECTORY)
+        asyncio.run(store.append({"project_key": project, "session_id": ID}, [*talk, replaced]))
+
+        made = package.fork_session(ID)
+        asyncio.run(package.fork_session_via_store(store, ID, DIRECTORY))
+
+        (path,) = config.rglob(f"{made.session_id}.jsonl")
+        in_file = [json.loads(each) for each in path.read_bytes().splitlines()]
+        # That it has no logical parent is said in every entry there.
+        known += [
+            {each["type"]: {*each} - {"logicalParentUuid"} for each in entries}
+            for entries in (in_file, list(store.kept.values())[1])
+        ]
+
+    assert known[2:] == known[:2]
+    assert {"uuid", "timestamp"} < known[2]["content-replacement"]
 
 
 def all_shown() -> dict[str, Any]:
@@ -434,8 +493,8 @@ def test_a_list_of_a_store_loads_no_more_than_it_shows() -> None:
         found = asyncio.run(ours.list_sessions_from_store(store, DIRECTORY, **named))
         return [each.summary for each in found], store.loads
 
-    assert listed(limit=2, offset=1) == (["hi 18", "hi 17"], 8)
-    assert listed(limit=2, offset=7) == (["hi 12", "hi 11"], 16)
+    assert listed(limit=2, offset=1) == (["hi 18", "hi 17"], 16)
+    assert listed(limit=2, offset=16) == (["hi 3", "hi 2"], 20)
     assert listed(offset=20) == ([], 0)
 
 
@@ -477,6 +536,37 @@ def test_under_trio_the_store_is_awaited_in_trio(config: Path) -> None:
     assert trio.run(main) == [{"Renamed", "only a title", "T", "hi", "hi (fork)"}, 4]
 
 
+def test_under_trio_sixteen_sessions_are_loaded_at_once() -> None:
+    class Waiting(WithoutSummaries):
+        """Answers when sixteen sessions are asked for, and for the last ones at once."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.asked = 0
+            self.full = trio.Event()
+
+        async def load(self, key: Any) -> list[Any] | None:
+            self.asked += 1
+            if self.asked == 16:
+                self.full.set()
+            await self.full.wait()
+            return await super().load(key)
+
+    async def main(package: Any) -> list[str]:
+        store: Any = Waiting()
+        project = ours.project_key_for_directory(DIRECTORY)
+        for index in range(20):
+            key = {"project_key": project, "session_id": number(index)}
+            await store.append(key, conversation(f"hi {index}"))
+        with trio.fail_after(5):
+            return [
+                each.summary for each in await package.list_sessions_from_store(store, DIRECTORY)
+            ]
+
+    expected = trio.run(main, official)
+    assert trio.run(main, ours) == expected == [f"hi {index}" for index in reversed(range(20))]
+
+
 IMPORTS: list[dict[str, Any]] = [
     {},
     {"include_subagents": False},
@@ -515,8 +605,11 @@ def test_summaries_are_folded_the_same() -> None:
     key: Any = {"project_key": "k", "session_id": ID}
     talk: list[Any] = conversation("hi", "there")
     before: Any = {"session_id": "as it was", "mtime": 7, "data": {"other": 1}}
-    several: list[Any] = [[], talk, [*talk, title("T")], [{"type": "tag", "tag": "x"}]]
-    for previous in (None, before):
+    tags = [{"type": "tag", "tag": each} for each in ("x", "")]
+    aside = [{**without(talk[0], "uuid"), "isSidechain": True}]
+    several: list[Any] = [[], talk, [*talk, title("T")], tags[:1], tags, [*talk, *tags], aside]
+    tagged: Any = {"session_id": ID, "mtime": 7, "data": {"tag": "y"}}
+    for previous in (None, before, tagged):
         for entries in several:
             theirs = official.fold_session_summary(previous, key, entries)
             assert ours.fold_session_summary(previous, key, entries) == theirs

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
+import anyio
 import pytest
 import trio
 import trio.lowlevel
@@ -30,8 +31,10 @@ from steersman.compat import (
 from steersman.compat.types import McpServerConfig, SyncHookJSONOutput
 from tests.compat.canned import Canned, Line, answer, result, text_line, texts, user
 from tests.compat.recording import StandIn
+from tests.mcp_servers.everything import low_level_server
 
 LIMIT = 10.0
+NAMED = {"name": "claude-code", "version": "2"}
 
 
 def run(main: Callable[[], Awaitable[Any]]) -> Any:
@@ -199,6 +202,44 @@ def test_tools_run_where_trio_runs() -> None:
     assert seen == [(True, {"a": 2, "b": 3})]
     (answered,) = transport.responses
     assert answered["response"]["mcp_response"]["result"]["content"][0]["text"] == "5"
+
+
+def test_a_server_of_the_package_mcp_serves_a_program_that_anyio_runs_in_trio() -> None:
+    about: Line = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    messages: list[Line] = [
+        {"id": 1, "method": "initialize", "params": {**about, "clientInfo": {**NAMED}}},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "hi"}}},
+    ]
+
+    def calls(_: Line, __: int) -> list[Line]:
+        message = {"jsonrpc": "2.0", **messages.pop(0)}
+        asked = {"subtype": "mcp_message", "server_name": "low", "message": message}
+        return [{"type": "control_request", "request_id": f"r{len(messages)}", "request": asked}]
+
+    class Hears(Canned):
+        async def write(self, data: str) -> None:
+            before = len(self.responses)
+            await super().write(data)
+            if len(self.responses) > before:
+                for line in calls({}, 0) if messages else [result("done")]:
+                    self.say.send_nowait(line)
+
+    transport = Hears(calls, ends=False)
+    server: Any = {"type": "sdk", "name": "low", "instance": low_level_server()}
+    options = ClaudeAgentOptions(mcp_servers={"low": server})
+
+    async def main() -> None:
+        with trio.fail_after(LIMIT):
+            async with ClaudeSDKClient(options, transport) as client:
+                await client.query("a")
+                await collect(client.receive_response())
+
+    anyio.run(main, backend="trio")
+
+    assert left_in_loop() == []
+    *_, called = [each["response"]["mcp_response"] for each in transport.responses]
+    assert called["result"]["content"][0]["text"] == "hi"
 
 
 def test_session_stores_run_where_trio_runs(tmp_path: Path) -> None:

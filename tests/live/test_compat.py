@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Answer, Scene, Script, call, fail, say, stall, when
 from tests.live.staging import LIMIT, first_words, inhabitants
+from tests.mcp_servers.everything import fast_server
 
 pytestmark = pytest.mark.live
 
@@ -114,6 +115,30 @@ async def test_prompts_sent_at_once_each_get_a_response(options: MakeOptions) ->
 
     assert [type(each[-1]) for each in responses] == [ResultMessage] * 3
     assert texts(responses[0]) == ["all"]
+
+
+async def test_a_session_goes_on_without_an_mcp_server_that_does_not_start(
+    options: MakeOptions,
+) -> None:
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[dict[str, Any]]:
+        raise OSError("the pump is stuck")
+        yield {}
+
+    broken: Any = {"type": "sdk", "name": "pump", "instance": fast_server(lifespan=lifespan)}
+    working: Any = {"type": "sdk", "name": "echo", "instance": fast_server()}
+    given = options(say("all the same"), mcp_servers={"pump": broken, "echo": working})
+
+    async with asyncio.timeout(LIMIT), ClaudeSDKClient(given) as client:
+        await client.query("hi")
+        messages = await collect(client.receive_response())
+        status = await client.get_mcp_status()
+
+    assert texts(messages) == ["all the same"]
+    assert {each["name"]: each["status"] for each in status["mcpServers"]} == {
+        "pump": "failed",
+        "echo": "connected",
+    }
 
 
 async def test_a_killed_cli_is_revived_and_the_response_ends(options: MakeOptions) -> None:

@@ -47,7 +47,11 @@ async def test_the_model_gets_from_our_fork_what_it_gets_from_one_of_the_cli(
         path = next(sandbox.config.glob(f"projects/*/{ORIGINAL}.jsonl"))
         entries = [json.loads(line) for line in path.read_bytes().splitlines()]
         copies = fork(
-            entries, session_id=ORIGINAL, new_id=FORKED, new_uuid=lambda: str(uuid.uuid4())
+            entries,
+            session_id=ORIGINAL,
+            new_id=FORKED,
+            new_uuid=lambda: str(uuid.uuid4()),
+            timestamp="2026-11-19T10:00:00.000Z",
         )
         lines = [json.dumps(each, separators=(",", ":")) for each in copies]
         path.with_stem(FORKED).write_text("\n".join([*lines, ""]))

@@ -15,8 +15,8 @@ import pytest
 
 from steersman.errors import SessionInUse, SessionNotFound, UsageError
 from steersman.sessions import Sessions, aio
+from steersman.sessions.backends import Pages
 from steersman.sessions.driving import drive
-from steersman.sessions.pages import Pages
 from steersman.stores.conversation_lock import LockDirectory, claim
 from steersman.stores.memory import MemoryStore
 from steersman.transcripts.keys import project_key

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from steersman.errors import SessionNotFound
 from steersman.sessions import SessionInfo, Sessions
-from steersman.sessions.database import PATIENCE
+from steersman.sessions.index import PATIENCE
 from steersman.sessions.reading import fold_file, fold_small
 from steersman.transcripts.entries import read_entry
 from steersman.transcripts.summary import Summary

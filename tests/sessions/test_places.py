@@ -10,7 +10,7 @@ import pytest
 
 from steersman.errors import SessionNotFound, UsageError
 from steersman.sessions import Sessions
-from steersman.sessions.worktrees import worktrees_of
+from steersman.sessions.places import worktrees_of
 from steersman.transcripts.keys import project_key
 from tests.sessions.made import ID, OTHER, conversation, number, write
 

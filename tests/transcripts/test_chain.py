@@ -241,18 +241,27 @@ def test_a_parent_that_is_missing_is_the_beginning() -> None:
 
 
 @pytest.mark.parametrize(
-    "entries",
+    ("parents", "expected"),
     [
-        [entry("a", "b"), entry("b", "a")],
-        [entry("a", "a")],
-        [entry("a", "b"), entry("b", "c"), entry("c", "a"), entry("d", "b")],
+        ({"a": "b", "b": "a"}, ""),
+        ({"a": "a"}, ""),
+        ({"a": "b", "b": "c", "c": "a"}, ""),
+        ({"a": "b", "b": "c", "c": "a", "d": "b"}, "acbd"),
+        ({"a": "c", "b": "a", "c": "b", "d": "c"}, "abcd"),
+        ({"a": "b", "b": "a", "c": "b", "d": "e", "e": "d"}, "abc"),
+        ({"a": None, "b": "a", "c": "d", "d": "c"}, "ab"),
     ],
 )
-def test_a_loop_of_parents_comes_to_an_end(entries: list[dict[str, Any]]) -> None:
-    found = uuids(*entries)
+def test_a_cycle_of_parents_ends_where_the_newest_message_leads_to(
+    parents: dict[str, str | None], expected: str
+) -> None:
+    assert uuids(*(entry(*each) for each in parents.items())) == [*expected]
 
-    assert found
-    assert len(found) == len(set(found))
+
+def test_a_long_cycle_of_parents_takes_no_time() -> None:
+    size = 20_000
+
+    assert uuids(*(entry(f"u{at}", f"u{(at + 1) % size}") for at in range(size))) == []
 
 
 def test_parents_may_come_after_their_children() -> None:

@@ -16,7 +16,7 @@ from steersman._terminal import one_line
 from steersman.cli.page import Page
 from steersman.cli.run_json import line_of
 from steersman.sessions import Hit, SessionInfo, StoredMessage
-from steersman.transcripts.parts import parts_of
+from steersman.transcripts.export import parts_of
 
 LABELS = {"user": "you", "assistant": "claude"}
 PARTS = {"call": "tool", "result": "result", "thinking": "thought"}

@@ -180,7 +180,12 @@ def _server(config: Any, call: Call) -> Any:
     if not (is_mapping(config) and config.get("type") == "sdk" and "instance" in config):
         return config
     instance, bind = config["instance"], getattr(config["instance"], "bound", None)
-    return instance if bind is None or call is call_here else bind(call)
+    if bind is None:
+        from steersman.tools.mcp_instance import as_tool_server  # noqa: PLC0415 - few programs
+
+        # As there, a session goes on without a server that does not start.
+        return as_tool_server(instance, is_required=False)
+    return instance if call is call_here else bind(call)
 
 
 def agents(given: Any) -> dict[str, WrittenAgent]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import sys
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
@@ -77,7 +78,7 @@ class TrioRuntime:
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
-        context = contextvars.copy_context()
+        context = _context_for("trio")
         scope = trio.CancelScope()
 
         async def run() -> None:
@@ -153,7 +154,7 @@ class _Call(Generic[T]):
     ) -> None:
         self._function = function
         self._ended = ended
-        self._context = contextvars.copy_context()
+        self._context = _context_for("asyncio")
         self._task: asyncio.Task[T] | None = None
 
     def begin(self) -> None:
@@ -183,6 +184,19 @@ class _Call(Generic[T]):
         finally:
             # The traceback of an error refers to this frame; break the reference cycle.
             del task
+
+
+def _context_for(library: str) -> contextvars.Context:
+    """Return a copy of the context, for code that runs under another library.
+
+    anyio writes the name of the library that runs into the context, and its locks and events go
+    by that name: those of a server of the package `mcp` would wait for trio in the event loop.
+    """
+    context = contextvars.copy_context()
+    sniffio = sys.modules.get("sniffio")
+    if sniffio is not None:
+        context.run(sniffio.current_async_library_cvar.set, library)
+    return context
 
 
 def close_sessions() -> None:

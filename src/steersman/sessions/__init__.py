@@ -2,7 +2,6 @@
 
 from steersman.sessions.front import Sessions
 from steersman.sessions.words import Hit
-from steersman.transcripts.entries import TranscriptEntry
-from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
+from steersman.transcripts.entries import AgentInfo, SessionInfo, StoredMessage, TranscriptEntry
 
 __all__ = ["AgentInfo", "Hit", "SessionInfo", "Sessions", "StoredMessage", "TranscriptEntry"]

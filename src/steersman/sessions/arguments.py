@@ -23,23 +23,21 @@ def entry_id(name: str, given: object) -> str | None:
     """Return the uuid of an entry, or None."""
     if given is None or (isinstance(given, str) and given):
         return given
-    raise UsageError(name, given, "the uuid of a message, as text, or None")
+    raise UsageError(name, given, "the uuid of a message, as a string, or None")
 
 
-def count(name: str, given: object) -> int:
+def count(name: str, given: object, allowed: str = "a whole number, 0 or more") -> int:
     """Return a number that is 0 or more."""
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
         return given
-    raise UsageError(name, given, "a whole number, 0 or more")
+    raise UsageError(name, given, allowed)
 
 
 def optional_count(name: str, given: object) -> int | None:
     """Return a number that is 0 or more, or None."""
     if given is None:
         return None
-    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    raise UsageError(name, given, "a whole number, 0 or more, or None for all")
+    return count(name, given, "a whole number, 0 or more, or None for all")
 
 
 def title(given: object) -> str:
@@ -47,7 +45,7 @@ def title(given: object) -> str:
     found = clean_title(given) if isinstance(given, str) else ""
     if found:
         return found
-    raise UsageError("title", given, "a text with something to show")
+    raise UsageError("title", given, "a string with something to show")
 
 
 def tag(given: object) -> str:
@@ -57,7 +55,7 @@ def tag(given: object) -> str:
     found = clean_title(given) if isinstance(given, str) else ""
     if found:
         return found
-    raise UsageError("tag", given, "a text with something to show, or None to remove the tag")
+    raise UsageError("tag", given, "a string with something to show, or None to remove the tag")
 
 
 def front(given: object, kind: type[T]) -> T:
@@ -71,4 +69,4 @@ def query(text: object) -> Query:
     """Return what is searched for."""
     if isinstance(text, str):
         return Query.of(text)
-    raise UsageError("text", text, "the words to search for, as text")
+    raise UsageError("text", text, "the words to search for, as a string")

@@ -1,5 +1,7 @@
 """Changes of the CLI's files: lines at the end, notes beside a file, new files, removal.
 
+A session is held meanwhile, so that no live CLI has it open.
+
 A line is added with one write, and only to a file that exists. What is made is for its owner only.
 """
 
@@ -9,12 +11,14 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 
 from steersman import _json
 from steersman._json import JsonObject
-from steersman.errors import SessionNotFound, UsageError
+from steersman.errors import SessionInUse, SessionNotFound, UsageError
+from steersman.stores.conversation_lock import LockDirectory, claim
+from steersman.stores.transcript_files import running_session
 
 OWNER_ONLY = 0o600
 OWNER_ONLY_FOLDER = 0o700
@@ -105,3 +109,56 @@ def _write(number: int, data: bytes) -> None:
     written = os.write(number, data)
     while written < len(data):
         written += os.write(number, memoryview(data)[written:])
+
+
+HINT = "close it first; force=True does it all the same, and the CLI may write the file again"
+
+
+@contextmanager
+def held(config: str, session_id: str, *, force: bool) -> Generator[None]:
+    """Hold a session that no other process has open. Raises `SessionInUse`, unless `force` is set.
+
+    A session of steersman has a lock. Any other CLI writes down which conversation it has open.
+    """
+    if force:
+        yield
+        return
+    try:
+        lock = claim(LockDirectory(config), session_id)
+    except SessionInUse as error:
+        raise SessionInUse(
+            error.what, hint=HINT, pid=error.pid, since=error.since, is_ending=error.is_ending
+        ) from None
+    try:
+        pid = _running(config, session_id)
+        if pid is not None:
+            what = f"the conversation {session_id} is in use: the CLI {pid} has it open"
+            raise SessionInUse(what, hint=HINT, pid=pid)
+        yield
+    finally:
+        lock.release()
+
+
+def _running(config: str, session_id: str) -> int | None:
+    """Return the process of a CLI that has the session open."""
+    try:
+        names = os.listdir(os.path.join(config, "sessions"))
+    except OSError:
+        return None
+    for name in names:
+        number = name.removesuffix(".json")
+        if number.isdecimal() and _is_alive(int(number)):
+            found = running_session({"CLAUDE_CONFIG_DIR": config}, int(number))
+            if found == session_id:
+                return int(number)
+    return None
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True

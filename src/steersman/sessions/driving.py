@@ -9,15 +9,18 @@ store that binds connections to its first event loop can so be used by every lat
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from steersman._portal.portal import shared_portal
 from steersman.errors import UsageError
+from steersman.sessions.backends import Follower
+from steersman.transcripts.entries import TranscriptEntry
 
 T = TypeVar("T")
 
 Work = Coroutine[Any, Any, T]
+Next = Callable[[Follower], Awaitable[list[TranscriptEntry] | None]]
 
 
 def drive(work: Work[T]) -> T:
@@ -68,3 +71,12 @@ async def in_private_loop(work: Work[T]) -> T:
 
 async def _awaited(work: Work[T]) -> T:
     return await work
+
+
+async def follow(follower: Follower, next_of: Next) -> AsyncIterator[TranscriptEntry]:
+    """Yield entries as they are added, until the session is deleted."""
+    while (found := await next_of(follower)) is not None:
+        for entry in found:
+            yield entry
+        if not found:
+            await asyncio.sleep(follower.interval)

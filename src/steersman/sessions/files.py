@@ -1,31 +1,47 @@
-"""Sessions in the files of the CLI. Its coroutines wait for nothing: see `backends`."""
+"""Sessions in the files of the CLI: changed, copied and followed.
+
+The coroutines wait for nothing: see `backends`.
+"""
 
 from __future__ import annotations
 
 import builtins
 import os
 import uuid
+from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from steersman import _json
 from steersman._json import JsonDict
 from steersman.errors import SessionNotFound, UsageError
-from steersman.sessions.changes import append_lines, create, now, read_note, remove, write_note
-from steersman.sessions.database import Database
-from steersman.sessions.file_copies import FileCopies
-from steersman.sessions.following import FileFollower
-from steersman.sessions.in_use import held
-from steersman.sessions.index import search
-from steersman.sessions.pages import Pages
-from steersman.sessions.places import DAY, SUFFIX, Places, SessionFile
-from steersman.sessions.reading import FileSource, entries_of
-from steersman.sessions.subagents import agents_in
-from steersman.sessions.summaries import Summaries, forget
+from steersman.sessions.backends import Pages, Part
+from steersman.sessions.changes import (
+    append_lines,
+    create,
+    held,
+    now,
+    read_note,
+    remove,
+    write_note,
+)
+from steersman.sessions.index import Database, Summaries, forget
+from steersman.sessions.places import DAY, META, SUFFIX, Places, SessionFile, agent_named, agents_in
+from steersman.sessions.reading import MARK, FileSource, entries_of
+from steersman.sessions.search import search
 from steersman.sessions.words import Hit, Query
+from steersman.transcripts.blocks import lines_forward
 from steersman.transcripts.chain import messages
-from steersman.transcripts.entries import TranscriptEntry
+from steersman.transcripts.entries import (
+    AgentInfo,
+    SessionInfo,
+    StoredMessage,
+    TranscriptEntry,
+    entry_of,
+    read_entry,
+)
 from steersman.transcripts.forking import fork
-from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
+from steersman.transcripts.identity import AGENT_METADATA
 from steersman.transcripts.summary import Summary
 
 ARCHIVED = "archived.json"
@@ -174,6 +190,7 @@ class FileSessions:
             session_id=session_id,
             new_id=new_id,
             new_uuid=lambda: str(uuid.uuid4()),
+            timestamp=now(),
             up_to=up_to,
             title=title,
         )
@@ -208,12 +225,7 @@ def _append(file: SessionFile, entry: JsonDict) -> None:
 
 
 def _agent(file: SessionFile, agent: str) -> AgentInfo:
-    found = agents_in(file.folder)
-    for each in found:
-        if each.agent_id == agent:
-            return each
-    known = ", ".join(each.agent_id for each in found) or "it has none"
-    raise UsageError("agent", agent, f"the id of a subagent of this session: {known}")
+    return agent_named(agents_in(file.folder), agent)
 
 
 def _opened(session_id: str, path: str) -> FileSource:
@@ -225,3 +237,139 @@ def _opened(session_id: str, path: str) -> FileSource:
 
 def _unreadable(session_id: str, error: OSError) -> SessionNotFound:
     return SessionNotFound(session_id, reason=error.strerror or str(error))
+
+
+class FileCopies:
+    """The files of sessions, part by part. The `.meta.json` of a subagent counts as an entry."""
+
+    leaves_out = ""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+
+    async def parts(self, session_id: str) -> Sequence[Part]:
+        """Return the conversation and its subagents."""
+        file = self._places.file(session_id)
+        return ["", *(each.subpath for each in agents_in(file.folder))]
+
+    async def project_of(self, session_id: str) -> str:
+        """Return the name of the folder that a session is in."""
+        return os.path.basename(os.path.dirname(self._places.file(session_id).path))
+
+    async def read(self, session_id: str, part: Part) -> Pages[TranscriptEntry]:
+        """Return the entries of a part. Raises `SessionNotFound` if it cannot be read."""
+        path = self._places.file(session_id).part(part)
+        source = _opened(session_id, path)
+        return Pages(_read(source, path, part), lambda each: len(each.raw))
+
+    async def copied(self, session_id: str, part: Part, project: str) -> Sequence[JsonDict]:
+        """Return the entries that a part has here."""
+        path = self._target(session_id, part, project)
+        with suppress(OSError):
+            return [each.data for each in _read(FileSource(path), path, part)]
+        return []
+
+    async def add(
+        self, session_id: str, part: Part, project: str, entries: Sequence[JsonDict]
+    ) -> None:
+        """Add entries to a file, which is made if it is missing."""
+        path = self._target(session_id, part, project)
+        notes = [each for each in entries if part and each.get("type") == AGENT_METADATA]
+        lines = [_json.dumps(each) for each in entries if each not in notes]
+        with held(self._places.config, session_id, force=False):
+            if not os.path.exists(path):  # noqa: ASYNC240 - in a thread
+                create(path, lines)
+            elif lines:
+                append_lines(path, session_id, lines)
+            if notes:
+                about = {name: value for name, value in notes[-1].items() if name != "type"}
+                write_note(path.removesuffix(SUFFIX) + META, about)
+
+    def _target(self, session_id: str, part: Part, project: str) -> str:
+        """Return where a part is, or where it belongs."""
+        try:
+            return self._places.file(session_id).part(part)
+        except SessionNotFound:
+            folder = os.path.join(self._places.root, self._places.key or project)
+            inside = os.path.join(session_id, part) if part else session_id
+            return os.path.join(folder, inside) + SUFFIX
+
+
+def _read(source: FileSource, path: str, part: Part) -> Iterator[TranscriptEntry]:
+    """Yield entries. Lines that are no JSON objects stay where they are."""
+    for entry in entries_of(source):
+        if entry.data:
+            yield entry
+    if part and (meta := read_note(path.removesuffix(SUFFIX) + META)):
+        yield entry_of({**meta, "type": AGENT_METADATA})
+
+
+INTERVAL = 0.2
+"""Seconds between two looks at a file: soon enough for a screen, and rare enough for a laptop."""
+MISSES = 5
+"""How often a file may be missing in a row, as while it is replaced."""
+MOST_BYTES = 4 << 20
+DIGEST = (1 << 64) - 1
+
+
+class FileFollower:
+    """Reads complete lines as they are added.
+
+    If the file was replaced, or has become shorter, what differs from what was read is read again.
+    """
+
+    interval = INTERVAL
+
+    def __init__(self, path: str, after: int) -> None:
+        self._path = path
+        self._after = after
+        self._offset = 0
+        self._mark = b""
+        self._number = -1
+        self._misses = 0
+        self._index = 0
+        """The position of the next entry in the file."""
+        self._read = array("Q")
+        """A digest of each entry that was read, by its position."""
+
+    async def next(self) -> list[TranscriptEntry] | None:
+        """Return the entries that were added; None if the file was removed."""
+        try:
+            source = FileSource(self._path)
+        except OSError:
+            self._misses += 1
+            return None if self._misses >= MISSES else []
+        self._misses = 0
+        with source:
+            if not self._is_continued(source):
+                self._offset, self._index, self._mark = 0, 0, b""
+            self._number = source.number
+            return self._new(source)
+
+    def _is_continued(self, source: FileSource) -> bool:
+        size = len(self._mark)
+        if source.number != self._number or source.size < self._offset:
+            return False
+        return source.read(self._offset - size, size) == self._mark
+
+    def _new(self, source: FileSource) -> list[TranscriptEntry]:
+        found: list[TranscriptEntry] = []
+        start = self._offset
+        for line in lines_forward(source, start):
+            if not line.is_ended or line.offset - start > MOST_BYTES:
+                break
+            self._offset = line.offset + len(line.data) + 1
+            self._mark = (line.data[-MARK:] + b"\n")[-MARK:]
+            if line.data.strip() and self._is_new(line.data):
+                found.append(read_entry(line.data))
+        return found
+
+    def _is_new(self, line: bytes) -> bool:
+        at, digest = self._index, hash(line) & DIGEST
+        self._index += 1
+        if at < len(self._read):
+            if self._read[at] == digest:
+                return False
+            del self._read[at:]
+        self._read.append(digest)
+        return at >= self._after

@@ -10,20 +10,18 @@ from typing import Any, TypeVar
 
 from steersman.ports import SessionStore
 from steersman.sessions import arguments
-from steersman.sessions.backends import Follower
+from steersman.sessions.backends import Follower, Pages, Stream
 from steersman.sessions.copying import Place, copy
 from steersman.sessions.driving import (
     begin_in_private_loop,
     drive,
+    follow,
     in_private_loop,
     run_in_private_loop,
 )
-from steersman.sessions.following import follow
 from steersman.sessions.opening import open_backend
-from steersman.sessions.pages import Pages, Stream
 from steersman.sessions.words import Hit
-from steersman.transcripts.entries import TranscriptEntry
-from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
+from steersman.transcripts.entries import AgentInfo, SessionInfo, StoredMessage, TranscriptEntry
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ import os
 from steersman.errors import UsageError
 from steersman.ports import SessionStore
 from steersman.sessions.backends import Backend
-from steersman.sessions.database import Database
 from steersman.sessions.files import FileSessions
+from steersman.sessions.index import Database
 from steersman.sessions.places import Places, cache_directory, config_directory
 from steersman.sessions.stored import StoredSessions
 from steersman.transcripts.keys import project_key
@@ -47,6 +47,6 @@ def open_backend(
 
 def _check_path(name: str, given: object) -> None:
     if given is not None and not isinstance(given, str | os.PathLike):
-        raise UsageError(name, given, "a path, as text or as a pathlib.Path")
+        raise UsageError(name, given, "a path, as a string or as a pathlib.Path")
     if isinstance(given, str) and (not given or "\0" in given):
         raise UsageError(name, given, "the path of a directory")

@@ -1,13 +1,16 @@
 """Where the CLI keeps its sessions: `<config>/projects/<key of the directory>/<id>.jsonl`.
 
-Paths are texts, because a list looks at ten thousand of them.
+The subagents of a session are beside it: `<id>/subagents/**/agent-<agent>.jsonl`, each with a
+`.meta.json`. The sessions of a git repository are in the folders of all its worktrees.
+
+Paths are strings, because a list looks at ten thousand of them.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
@@ -15,9 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from steersman import _json
+from steersman._json import JsonObject
 from steersman.errors import SessionNotFound, UsageError
-from steersman.sessions.worktrees import worktrees_of
-from steersman.transcripts.keys import LONGEST_KEY, is_session_id, project_key
+from steersman.sessions.changes import read_note
+from steersman.transcripts.entries import AgentInfo
+from steersman.transcripts.keys import LONGEST_KEY, is_safe_subpath, is_session_id, project_key
 
 SUFFIX = ".jsonl"
 DEFAULT_DAYS = 30.0
@@ -202,3 +207,119 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
+
+
+LONGEST_GIT_FILE = 4096
+"""Bytes of a file of git that names a path."""
+
+
+def worktrees_of(directory: str) -> list[str]:
+    """Return the top directories of all worktrees of the repository that `directory` is in.
+
+    The main worktree comes first. Empty outside of a repository, or if it cannot be read.
+    """
+    found = _git_of(directory)
+    if found is None:
+        return []
+    top, git = found
+    common = _common(git)
+    main = os.path.dirname(common) if os.path.basename(common) == ".git" else top
+    linked: list[str] = []
+    with suppress(OSError):
+        for name in sorted(os.listdir(os.path.join(common, "worktrees"))):
+            place = _git_file(os.path.join(common, "worktrees", name, "gitdir"))
+            if place:
+                full = os.path.join(common, "worktrees", name, place)
+                linked.append(os.path.dirname(os.path.realpath(full)))
+    return list(dict.fromkeys([os.path.realpath(main), *linked]))
+
+
+def _git_of(directory: str) -> tuple[str, str] | None:
+    """Return the top directory of the worktree, and its git directory."""
+    top = directory
+    while True:
+        git = os.path.join(top, ".git")
+        if os.path.isdir(git):
+            return top, git
+        named = _git_file(git).removeprefix("gitdir:").strip() if os.path.isfile(git) else ""
+        if named:
+            return top, os.path.join(top, named)
+        above = os.path.dirname(top)
+        if above == top:
+            return None
+        top = above
+
+
+def _common(git: str) -> str:
+    named = _git_file(os.path.join(git, "commondir"))
+    return os.path.realpath(os.path.join(git, named) if named else git)
+
+
+def _git_file(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(LONGEST_GIT_FILE).strip()
+    except OSError:
+        return ""
+
+
+FOLDER = "subagents"
+PREFIX = "agent-"
+SUFFIX = ".jsonl"
+META = ".meta.json"
+
+
+def agents_in(folder: str) -> list[AgentInfo]:
+    """Return the subagents in the folder of a session."""
+    found = [
+        agent_info(subpath, read_note(os.path.join(folder, subpath) + META))
+        for subpath in _subpaths(folder)
+    ]
+    return sorted(found, key=lambda each: each.subpath)
+
+
+def agents_of(subpaths: list[str]) -> list[str]:
+    """Return those of a store's subpaths that are subagents."""
+    return [
+        each
+        for each in subpaths
+        if is_safe_subpath(each) and each.rpartition("/")[2].startswith(PREFIX)
+    ]
+
+
+def agent_named(agents: Sequence[AgentInfo], agent_id: str) -> AgentInfo:
+    """Return the subagent with this id. Raises `UsageError`."""
+    for each in agents:
+        if each.agent_id == agent_id:
+            return each
+    known = ", ".join(each.agent_id for each in agents) or "it has none"
+    raise UsageError("agent", agent_id, f"the id of a subagent of this session: {known}")
+
+
+def agent_info(subpath: str, meta: JsonObject) -> AgentInfo:
+    """Return what is known of a subagent."""
+    return AgentInfo(
+        agent_id=subpath.rpartition("/")[2].removeprefix(PREFIX),
+        agent_type=_text(meta, "agentType"),
+        description=_text(meta, "description"),
+        parent_tool_use_id=_text(meta, "toolUseId"),
+        parent_agent_id=_text(meta, "parentAgentId"),
+        subpath=subpath,
+    )
+
+
+def _subpaths(folder: str) -> list[str]:
+    found: list[str] = []
+    for place, _, names in os.walk(os.path.join(folder, FOLDER)):
+        inside = os.path.relpath(place, folder).replace(os.sep, "/")
+        for name in names:
+            subpath = f"{inside}/{name.removesuffix(SUFFIX)}"
+            is_agent = name.startswith(PREFIX) and name.endswith(SUFFIX)
+            if is_agent and is_safe_subpath(subpath):
+                found.append(subpath)
+    return found
+
+
+def _text(meta: JsonObject, name: str) -> str | None:
+    found = meta.get(name)
+    return found if isinstance(found, str) and found else None

@@ -142,6 +142,7 @@ def _has_grown(source: FileSource, before: Folded) -> bool:
 
 FIRST: Sequence[tuple[str, bytes]] = (
     ("is_sidechain", b'"uuid"'),
+    ("is_sidechain", b'"isSidechain":true'),
     ("cwd", b'"cwd"'),
     ("created_at", b'"timestamp"'),
     ("first_prompt_locked", b'"user"'),

@@ -35,25 +35,30 @@ EXIT_TIMEOUT = 2.0
 logger = logging.getLogger("steersman.tools")
 
 
-def as_tool_server(given: object) -> ToolServer:
-    """Return `given`, wrapped if it is a server of the `mcp` package."""
+def as_tool_server(given: object, *, is_required: bool = True) -> ToolServer:
+    """Return `given`, wrapped if it is a server of the `mcp` package; see `McpInstance`."""
     is_instance = lowlevel_server(given) is not None
-    return McpInstance(given) if is_instance else cast("ToolServer", given)
+    if is_instance:
+        return McpInstance(given, is_required=is_required)
+    return cast("ToolServer", given)
 
 
 class McpInstance:
     """An `mcp` server as a `ToolServer`. `mcp_servers={"key": server}` makes one of these for you.
 
-    The server's lifespan starts once for every session that it serves.
+    The server's lifespan starts once for every session that it serves. If it does not start, the
+    session does not either; with `is_required=False` the session starts without it, and its status
+    is `failed`.
     """
 
-    def __init__(self, server: object) -> None:
+    def __init__(self, server: object, *, is_required: bool = True) -> None:
         found: LowLevelServer | None = lowlevel_server(server)
         if found is None:
             raise UsageError(
                 "server", Described.kind_of(server), "a Server, FastMCP or MCPServer of mcp"
             )
         self._server = found
+        self._is_required = is_required
         self._connections: dict[Caller, McpConnection] = {}
         self._uninitialized: set[McpConnection] = set()
 
@@ -66,6 +71,14 @@ class McpInstance:
         return ()
 
     async def attach(self, caller: Caller) -> None:
+        try:
+            await self._start(caller)
+        except McpNotReady as failed:
+            if self._is_required:
+                raise
+            logger.warning("%s", failed)
+
+    async def _start(self, caller: Caller) -> None:
         """Open a connection, and check by a ping that the server's lifespan has started."""
         connection = self._connections[caller] = self._connect(caller)
         self._uninitialized.add(connection)

@@ -9,7 +9,14 @@ from steersman._lazy import by_name
 if TYPE_CHECKING:
     from steersman.transcripts.blocks import Line, Source, lines_backward, lines_forward
     from steersman.transcripts.chain import lines_source, messages
-    from steersman.transcripts.entries import TranscriptEntry, entry_of, read_entry
+    from steersman.transcripts.entries import (
+        AgentInfo,
+        SessionInfo,
+        StoredMessage,
+        TranscriptEntry,
+        entry_of,
+        read_entry,
+    )
     from steersman.transcripts.export import to_html, to_json, to_markdown
     from steersman.transcripts.forking import fork
     from steersman.transcripts.keys import (
@@ -32,7 +39,6 @@ if TYPE_CHECKING:
         is_unfinished,
         was_folded,
     )
-    from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
     from steersman.transcripts.summary import Summary, fold_session_summary
 else:
     __getattr__, __dir__ = by_name(
@@ -40,7 +46,14 @@ else:
         {
             "blocks": ("Line", "Source", "lines_backward", "lines_forward"),
             "chain": ("lines_source", "messages"),
-            "entries": ("TranscriptEntry", "entry_of", "read_entry"),
+            "entries": (
+                "AgentInfo",
+                "SessionInfo",
+                "StoredMessage",
+                "TranscriptEntry",
+                "entry_of",
+                "read_entry",
+            ),
             "export": ("to_html", "to_json", "to_markdown"),
             "forking": ("fork",),
             "keys": (
@@ -63,7 +76,6 @@ else:
                 "is_unfinished",
                 "was_folded",
             ),
-            "stored": ("AgentInfo", "SessionInfo", "StoredMessage"),
             "summary": ("Summary", "fold_session_summary"),
         },
     )

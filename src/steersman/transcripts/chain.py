@@ -2,21 +2,20 @@
 
 Reads a `Source` backwards in blocks and keeps only where lines are, so that a file of any size
 takes little memory. What the CLI writes has parents before children; a file in which they are not
-is read again, in the order of parents (`ordering`).
+is read again, in the order of parents, with one small record per entry in memory.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from steersman.errors import UsageError
-from steersman.transcripts.blocks import Line, LinesSource, Source, lines_backward
-from steersman.transcripts.entries import TranscriptEntry, read_entry
-from steersman.transcripts.links import read_link
-from steersman.transcripts.ordering import has_uuid, lines_by_parents
-from steersman.transcripts.stored import AgentInfo, StoredMessage
-from steersman.transcripts.walk import Rules, Walk
+from steersman.transcripts.blocks import Line, LinesSource, Source, lines_backward, lines_forward
+from steersman.transcripts.entries import AgentInfo, StoredMessage, TranscriptEntry, read_entry
+from steersman.transcripts.keys import is_session_id
+from steersman.transcripts.walk import Place, Rules, Walk, read_link
 
 __all__ = ["Source", "StoredMessage", "lines_source", "messages"]
 
@@ -61,13 +60,13 @@ def _places(source: Source, rules: Rules) -> array[int]:
         link = read_link(line.data)
         if link is not None and walk.visit(link, line):
             break
-    is_missing = walk.wanted is not None and has_uuid(source, walk.wanted)
+    is_missing = walk.wanted is not None and _has_uuid(source, walk.wanted)
     return _places_in_order(source, rules) if walk.has_early_child or is_missing else walk.finish()
 
 
 def _places_in_order(source: Source, rules: Rules) -> array[int]:
     walk = Walk(rules)
-    for place in lines_by_parents(source):
+    for place in _lines_by_parents(source):
         data = source.read(place.offset, place.size)
         link = read_link(data)
         if link is not None and walk.visit(link, Line(place.offset, data, is_ended=True)):
@@ -92,3 +91,49 @@ def _message(entry: TranscriptEntry, session_id: str, agent: AgentInfo | None) -
         agent.parent_tool_use_id if agent else None,
         agent.parent_agent_id if agent else None,
     )
+
+
+class _Entry(NamedTuple):
+    place: Place
+    parent: str | None
+
+
+def _has_uuid(source: Source, uuid: str) -> bool:
+    """Whether an entry of `source` has this uuid."""
+    # A uuid is written as it is. Whatever else it may be can be written with escapes.
+    wanted = uuid.encode() if is_session_id(uuid) else b""
+    for line in lines_forward(source):
+        if wanted in line.data:
+            link = read_link(line.data)
+            if link is not None and link.uuid == uuid:
+                return True
+    return False
+
+
+def _lines_by_parents(source: Source) -> Iterator[Place]:
+    """Yield where each entry is, newest first, and every entry before its parent.
+
+    Of entries with one uuid, the last is taken, at the position of the first. Parents that make a
+    cycle end where an entry outside of the cycle leads to; where none does, they are left out.
+    """
+    entries: dict[str, _Entry] = {}
+    for line in lines_forward(source):
+        link = read_link(line.data)
+        if link is not None:
+            parent = link.parent_uuid or link.logical_parent_uuid
+            entries[link.uuid] = _Entry(Place(line.offset, len(line.data)), parent)
+    order: list[Place] = []
+    circling: set[str] = set()
+    for oldest in list(entries):
+        # The oldest entry that is left, after all of its parents that are left.
+        found: dict[str, _Entry] = {}
+        uuid = None if oldest in circling else oldest
+        while uuid is not None and uuid in entries:
+            found[uuid] = entries.pop(uuid)
+            uuid = found[uuid].parent
+        if found and uuid == oldest:
+            circling.update(found)
+            entries.update(found)
+        else:
+            order.extend(each.place for each in reversed(found.values()))
+    return reversed(order)

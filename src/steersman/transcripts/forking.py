@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from steersman import _json
@@ -27,6 +28,9 @@ CARRIED = frozenset(
 )
 """The kinds of further entries that the CLI needs to resume the conversation."""
 
+OF_THE_ORIGINAL = frozenset({"agentName", "slug", "teamName"})
+"""The fields of an entry that name the team of the original, and the file of its plan."""
+
 NOT_SEARCHED = frozenset({"message", "toolUseResult", "sessionId"})
 """The fields of an entry that have no uuid of another entry in them."""
 
@@ -46,15 +50,19 @@ def fork(
     session_id: str,
     new_id: str,
     new_uuid: Callable[[], str],
+    timestamp: str,
     up_to: str | None = None,
     title: str | None = None,
 ) -> Iterator[JsonDict]:
     """Return the entries of a fork of the conversation `session_id`, whose id is `new_id`.
 
+    `timestamp` is when the fork is made, as the CLI writes it.
+
     `up_to` is the uuid of the last message of the fork: it has that one, those before it in the
     conversation, and the results of their tool calls. Without it, the fork has all branches.
-    Subagents, file snapshots, tags and costs stay with the original. The title is `title`, or that
-    of the original with "(fork)". `entries` is read twice; an iterator is kept in memory for that.
+    Subagents, file snapshots, tags, costs and the name of a team stay with the original. The title
+    is `title`, or that of the original with "(fork)". `entries` is read twice; an iterator is kept
+    in memory for that.
 
     Raises `UsageError` at the call if `up_to` is no message of the conversation, or there is none.
     """
@@ -74,7 +82,14 @@ def fork(
         kept = _before(nodes, up_to)
     uuids = {uuid: new_uuid() for uuid in nodes if uuid in kept}
     name = clean_title(title or "") or f"{_title(summary)} (fork)"
-    return _copies(several, nodes, uuids, session_id, new_id, name)
+
+    def made(entry: JsonDict) -> JsonDict:
+        # With a uuid, so that a store that leaves out what it has twice keeps both of two.
+        return {**entry, "uuid": new_uuid(), "timestamp": timestamp}
+
+    copies = _copies(several, nodes, uuids, session_id, made)
+    title_entry = made({"type": "custom-title", "customTitle": name})
+    return ({**each, "sessionId": new_id} for each in chain(copies, [title_entry]))
 
 
 def _survey(entries: Iterable[JsonDict]) -> tuple[dict[str, _Node], Summary]:
@@ -130,8 +145,7 @@ def _copies(
     nodes: dict[str, _Node],
     uuids: dict[str, str],
     session_id: str,
-    new_id: str,
-    title: str,
+    made: Callable[[JsonDict], JsonDict],
 ) -> Iterator[JsonDict]:
     written: set[str] = set()
     for entry in entries:
@@ -141,13 +155,11 @@ def _copies(
             copy = _mapped_entry(entry, uuids)
             copy["parentUuid"] = _new_parent(entry.get("parentUuid"), nodes, uuids)
             copy["forkedFrom"] = {"sessionId": session_id, "messageUuid": uuid}
+            yield {name: value for name, value in copy.items() if name not in OF_THE_ORIGINAL}
+        elif kind == "content-replacement":
+            yield made(_mapped_entry(entry, uuids))
         elif isinstance(kind, str) and kind in CARRIED:
-            copy = _mapped_entry(entry, uuids)
-        else:
-            continue
-        copy["sessionId"] = new_id
-        yield copy
-    yield {"type": "custom-title", "customTitle": title, "sessionId": new_id}
+            yield _mapped_entry(entry, uuids)
 
 
 def _mapped_entry(entry: JsonDict, uuids: dict[str, str]) -> JsonDict:

@@ -6,20 +6,20 @@ keeps in a store are of use to the other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from operator import attrgetter
 
+from steersman import _json
 from steersman._json import JsonDict, JsonObject
-from steersman.transcripts.entries import TranscriptEntry, entry_of
+from steersman.transcripts.entries import AgentInfo, SessionInfo, TranscriptEntry, entry_of
 from steersman.transcripts.keys import (
     SessionKey,
     SessionStoreEntry,
     SessionSummaryEntry,
     without_unseen,
 )
-from steersman.transcripts.prompt_text import command_in, prompt_in, texts_of
-from steersman.transcripts.stored import AgentInfo, SessionInfo
 
 __all__ = ["AgentInfo", "SessionInfo", "Summary", "fold_session_summary"]
 
@@ -63,8 +63,11 @@ class Summary:
         if entry.git_branch:
             data["git_branch"] = entry.git_branch
         if entry.type == "tag" and entry.tag is not None:
-            data["tag"] = entry.tag
-        if entry.uuid and "is_sidechain" not in data:
+            if entry.tag:
+                data["tag"] = entry.tag
+            else:
+                data.pop("tag", None)
+        if (entry.uuid or entry.is_sidechain) and "is_sidechain" not in data:
             data["is_sidechain"] = entry.is_sidechain
         if entry.cwd and "cwd" not in data:
             data["cwd"] = entry.cwd
@@ -121,12 +124,12 @@ class Summary:
         """Keep the first text that a user wrote; a command if there is none."""
         if entry.is_meta or entry.is_compact_summary:
             return
-        for text in texts_of(entry.message):
-            command = command_in(text)
+        for text in _texts_of(entry.message):
+            command = _command_in(text)
             if command is not None:
                 self._data.setdefault("command_fallback", command)
                 continue
-            prompt = prompt_in(text)
+            prompt = _prompt_in(text)
             if prompt:
                 self._data["first_prompt"] = prompt
                 self._data["first_prompt_locked"] = True
@@ -166,3 +169,41 @@ def milliseconds(timestamp: str) -> int | None:
         return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
+
+
+LONGEST_PROMPT = 200
+
+_BY_THE_CLI = re.compile(
+    r"""<(?:local-command-stdout|session-start-hook|tick|goal)>
+    |\[Request[ ]interrupted[ ]by[ ]user
+    |<ide_(opened_file|selection)>.*</ide_\1>\Z""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def _texts_of(message: JsonObject) -> list[str]:
+    """Return the strings of a user's message; none if it has the result of a tool."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [content]
+    blocks = [each for each in content if _json.is_object(each)] if _json.is_array(content) else []
+    if any(each.get("type") == "tool_result" for each in blocks):
+        return []
+    texts = (each.get("text") for each in blocks if each.get("type") == "text")
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _command_in(text: str) -> str | None:
+    """Return the slash command that the CLI wrote down in `text`; None if there is none."""
+    # Not a regular expression: that takes long for a text of many beginnings without an end.
+    _, has_begun, rest = text.partition("<command-name>")
+    command, has_ended, _ = rest.partition("</command-name>")
+    return command if has_begun and has_ended else None
+
+
+def _prompt_in(text: str) -> str:
+    """Return `text` on one line, shortened; empty if the CLI wrote it and not the user."""
+    prompt = text.replace("\n", " ").strip()
+    if not prompt or _BY_THE_CLI.match(prompt):
+        return ""
+    return prompt if len(prompt) <= LONGEST_PROMPT else prompt[:LONGEST_PROMPT].rstrip() + "…"

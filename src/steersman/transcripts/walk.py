@@ -1,6 +1,7 @@
 """Follows a conversation from its newest message back to its first one, entry by entry.
 
-Is given each entry of a file, newest first, and keeps where the messages of the conversation are.
+`Walk` is given the `Link` of each entry, newest first, and keeps where the messages of the
+conversation are. A link is the part of a line that places it; the rest is not decoded.
 
 The model may call several tools in one message. The CLI writes each call as an entry of its own,
 whose parent is the one before it, and each result as a child of its call. Only one result has a
@@ -14,8 +15,14 @@ from array import array
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
+from msgspec import Struct, field
+
+from steersman import _json
+from steersman._json import Json, JsonDict
+from steersman._struct import DECODE_ERRORS
 from steersman.transcripts.blocks import Line
-from steersman.transcripts.links import Link, has_tool_result
+from steersman.transcripts.entries import read_entry
 
 
 class Place(NamedTuple):
@@ -126,8 +133,10 @@ class Walk:
         parent = link.parent_uuid
         if not parent and self._rules.through_compaction:
             parent = link.logical_parent_uuid
-        # A loop that comes back to the newest message is an end too.
-        self.wanted = parent if parent and parent != self._leaf else None
+        if parent and parent == self._leaf:
+            self.has_early_child = True
+            return True
+        self.wanted = parent or None
         # A newest message without a parent may be the first one of a file that is not in order.
         return self.wanted is None and link.uuid != self._leaf
 
@@ -190,3 +199,97 @@ class Walk:
 
 def _place(line: Line) -> Place:
     return Place(line.offset, len(line.data))
+
+
+class _Message(Struct, gc=False):
+    id: str | None = None
+
+
+class Link(Struct, rename="camel", gc=False):
+    """The fields of an entry that place it in a conversation."""
+
+    type: str = ""
+    uuid: str = ""
+    parent_uuid: str | None = None
+    logical_parent_uuid: str | None = None
+    timestamp: str = ""
+    is_sidechain: bool = False
+    is_meta: bool = False
+    team_name: str | None = None
+    message: _Message | None = field(default=None)
+
+    @property
+    def is_spoken(self) -> bool:
+        """Whether this is a message of the user or of the model, and not an entry beside them."""
+        return self.type in ("user", "assistant")
+
+    @property
+    def message_id(self) -> str | None:
+        """The id that the API gave a message of the model. Entries of one message share it."""
+        return self.message.id if self.type == "assistant" and self.message else None
+
+
+class _Block(Struct, gc=False):
+    type: str = ""
+
+
+class _Content(Struct, gc=False):
+    content: list[_Block] = []
+
+
+class _Body(Struct, gc=False):
+    message: _Content
+
+
+_decode = msgspec.json.Decoder(Link).decode
+_decode_body = msgspec.json.Decoder(_Body).decode
+
+
+def read_link(line: bytes) -> Link | None:
+    """Return the link of the entry on `line`; None if it has no uuid, or is no JSON object."""
+    try:
+        link = _decode(line)
+    except DECODE_ERRORS:
+        link = _read_leniently(line)
+    return link if link.uuid else None
+
+
+def has_tool_result(line: bytes) -> bool:
+    """Whether the entry on `line` is a message with the result of a tool."""
+    try:
+        blocks = [each.type for each in _decode_body(line).message.content]
+    except DECODE_ERRORS:
+        blocks = _types_leniently(line)
+    return "tool_result" in blocks
+
+
+def _types_leniently(line: bytes) -> list[Json]:
+    # The content of most prompts is a text, and none of a list.
+    content = read_entry(line).message.get("content")
+    blocks = content if _json.is_array(content) else []
+    return [each.get("type") for each in blocks if _json.is_object(each)]
+
+
+def _read_leniently(line: bytes) -> Link:
+    try:
+        found = _json.loads(line)
+    except ValueError:
+        return Link()
+    data: JsonDict = found if _json.is_object(found) else {}
+    message = data.get("message")
+    message_id = message.get("id") if _json.is_object(message) else None
+    return Link(
+        type=_text(data.get("type")) or "",
+        uuid=_text(data.get("uuid")) or "",
+        parent_uuid=_text(data.get("parentUuid")),
+        logical_parent_uuid=_text(data.get("logicalParentUuid")),
+        timestamp=_text(data.get("timestamp")) or "",
+        is_sidechain=data.get("isSidechain") is True,
+        is_meta=data.get("isMeta") is True,
+        team_name=_text(data.get("teamName")),
+        message=_Message(id=_text(message_id)),
+    )
+
+
+def _text(found: object) -> str | None:
+    return found if isinstance(found, str) else None

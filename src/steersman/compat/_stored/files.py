@@ -27,8 +27,7 @@ from steersman.errors import SessionNotFound, UsageError
 from steersman.sessions.backends import Backend
 from steersman.sessions.driving import drive
 from steersman.sessions.opening import open_backend
-from steersman.sessions.places import SUFFIX, config_directory
-from steersman.sessions.worktrees import worktrees_of
+from steersman.sessions.places import SUFFIX, config_directory, worktrees_of
 from steersman.transcripts.keys import is_session_id, project_key
 
 

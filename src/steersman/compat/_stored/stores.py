@@ -36,16 +36,15 @@ from steersman.compat._stored.values import (
 )
 from steersman.errors import UsageError
 from steersman.sessions.changes import now
-from steersman.sessions.subagents import agent_info
+from steersman.sessions.places import agent_info
 from steersman.transcripts.chain import lines_source, messages
-from steersman.transcripts.entries import entry_of
+from steersman.transcripts.entries import AgentInfo, SessionInfo, entry_of
 from steersman.transcripts.forking import fork
 from steersman.transcripts.identity import AGENT_METADATA
 from steersman.transcripts.keys import is_session_id
-from steersman.transcripts.stored import AgentInfo, SessionInfo
 from steersman.transcripts.summary import Summary, milliseconds
 
-AT_ONCE = 8
+AT_ONCE = 16
 """How many sessions are loaded at the same time."""
 SUBAGENTS = "subagents/"
 AGENT = "agent-"
@@ -194,15 +193,14 @@ async def fork_session_via_store(
             session_id=session_id,
             new_id=new_id,
             new_uuid=lambda: str(uuids.uuid4()),
+            timestamp=now(),
             up_to=up_to_message_id or None,
             title=(title or "").strip() or None,
         )
     except UsageError as error:
         raise fork_error(error, session_id, up_to_message_id) from error
-    *copied, named = made
-    # With a uuid, so that a store that leaves out what it has twice keeps both of two changes.
-    whole = [*copied, {**named, "uuid": str(uuids.uuid4()), "timestamp": now()}]
-    await session_store.append(_key(new_id, directory), cast("list[SessionStoreEntry]", whole))
+    copied = cast("list[SessionStoreEntry]", list(made))
+    await session_store.append(_key(new_id, directory), copied)
     return ForkSessionResult(new_id)
 
 
@@ -263,7 +261,7 @@ def _folded(
 def _messages(
     entries: Sequence[SessionStoreEntry], session_id: str, agent: AgentInfo | None
 ) -> list[SessionMessage]:
-    lines = [entry_of(cast(JsonDict, dict(each))).raw for each in entries]
+    lines = [_json.dumps(cast(JsonDict, each)) for each in entries]
     found = messages(lines_source(lines), session_id=session_id, agent=agent)
     return [message_of(each) for each in found]
 
@@ -277,12 +275,24 @@ async def _add(
 
 
 async def _together(works: Sequence[Awaitable[T]]) -> list[T]:
-    """Await all at once in asyncio, and one after the other elsewhere."""
+    """Await all at once, in asyncio or in trio. What `works` await raises nothing."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return [await each for each in works]
-    return await asyncio.gather(*works)
+        pass
+    else:
+        return await asyncio.gather(*works)
+    import trio  # noqa: PLC0415 - only programs that run in trio
+
+    found: dict[int, T] = {}
+
+    async def keep(at: int, work: Awaitable[T]) -> None:
+        found[at] = await work
+
+    async with trio.open_nursery() as nursery:
+        for each in enumerate(works):
+            nursery.start_soon(keep, *each)
+    return [found[at] for at in range(len(works))]
 
 
 def _key(session_id: str, directory: str | None) -> SessionKey:

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar, cast
 
 from steersman.compat._shapes.stored_sessions import SDKSessionInfo, SessionMessage
 from steersman.errors import UsageError
+from steersman.transcripts.entries import SessionInfo, StoredMessage
 from steersman.transcripts.keys import is_session_id, project_key
-from steersman.transcripts.stored import SessionInfo, StoredMessage
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ def info_of(info: SessionInfo, cwd: str | None) -> SDKSessionInfo:
 def message_of(message: StoredMessage) -> SessionMessage:
     """Return a message of a conversation."""
     return SessionMessage(
-        type=cast(Literal["user", "assistant"], message.type),
+        type=cast('Literal["user", "assistant"]', message.type),
         uuid=message.uuid,
         session_id=message.session_id,
         message=cast(Any, message.message),
