@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steersman._lazy import by_name
-from steersman.compat._names import HOMES
 
 if TYPE_CHECKING:
     from steersman.compat._errors import (
@@ -20,148 +19,6 @@ if TYPE_CHECKING:
         CLINotFoundError,
         ProcessError,
         ResultError,
-    )
-    from steersman.compat._shapes.content import (
-        ContentBlock,
-        ServerToolName,
-        ServerToolResultBlock,
-        ServerToolUseBlock,
-        TextBlock,
-        ThinkingBlock,
-        ToolResultBlock,
-        ToolUseBlock,
-    )
-    from steersman.compat._shapes.hook_inputs import (
-        BackgroundTaskSummary,
-        BaseHookInput,
-        HookEffort,
-        HookInput,
-        NotificationHookInput,
-        PermissionRequestHookInput,
-        PostToolUseFailureHookInput,
-        PostToolUseHookInput,
-        PreCompactHookInput,
-        PreToolUseHookInput,
-        SessionCronSummary,
-        StopHookInput,
-        SubagentStartHookInput,
-        SubagentStopHookInput,
-        UserPromptSubmitHookInput,
-    )
-    from steersman.compat._shapes.hook_outputs import (
-        CwdChangedHookSpecificOutput,
-        ElicitationHookSpecificOutput,
-        ElicitationResultHookSpecificOutput,
-        FileChangedHookSpecificOutput,
-        HookJSONOutput,
-        MessageDisplayHookSpecificOutput,
-        NotificationHookSpecificOutput,
-        PermissionDeniedHookSpecificOutput,
-        PermissionRequestHookSpecificOutput,
-        PostModelSwitchHookSpecificOutput,
-        PostToolBatchHookSpecificOutput,
-        PostToolUseFailureHookSpecificOutput,
-        PostToolUseHookSpecificOutput,
-        PreModelSwitchHookSpecificOutput,
-        PreToolUseHookSpecificOutput,
-        SessionStartHookSpecificOutput,
-        StopHookSpecificOutput,
-        SubagentStartHookSpecificOutput,
-        SubagentStopHookSpecificOutput,
-        UserPromptExpansionHookSpecificOutput,
-        UserPromptSubmitHookSpecificOutput,
-        WorktreeCreateHookSpecificOutput,
-    )
-    from steersman.compat._shapes.hooks import HookCallback, HookContext, HookMatcher
-    from steersman.compat._shapes.mcp import (
-        McpSdkServerConfig,
-        McpServerConfig,
-        McpServerConnectionStatus,
-        McpServerInfo,
-        McpServerStatus,
-        McpServerStatusConfig,
-        McpStatusResponse,
-        McpToolAnnotations,
-        McpToolInfo,
-    )
-    from steersman.compat._shapes.messages import (
-        AssistantMessage,
-        ConversationResetMessage,
-        DeferredToolUse,
-        Message,
-        RateLimitEvent,
-        ResultMessage,
-        StreamEvent,
-        UserMessage,
-    )
-    from steersman.compat._shapes.options import (
-        AgentDefinition,
-        ClaudeAgentOptions,
-        EffortLevel,
-        SandboxIgnoreViolations,
-        SandboxNetworkConfig,
-        SandboxSettings,
-        SdkBeta,
-        SdkPluginConfig,
-        SettingSource,
-        TaskBudget,
-        ThinkingConfig,
-        ThinkingConfigAdaptive,
-        ThinkingConfigDisabled,
-        ThinkingConfigEnabled,
-    )
-    from steersman.compat._shapes.origins import (
-        MessageOrigin,
-        MessageOriginKind,
-        TaskNotificationOriginSubkind,
-    )
-    from steersman.compat._shapes.permissions import (
-        CanUseTool,
-        CanUseToolShadowedWarning,
-        PermissionMode,
-        PermissionResult,
-        PermissionResultAllow,
-        PermissionResultDeny,
-        PermissionUpdate,
-        ToolPermissionContext,
-    )
-    from steersman.compat._shapes.stored_sessions import (
-        SDKSessionInfo,
-        SessionKey,
-        SessionListSubkeysKey,
-        SessionMessage,
-        SessionStore,
-        SessionStoreEntry,
-        SessionStoreFlushMode,
-        SessionStoreListEntry,
-        SessionSummaryEntry,
-    )
-    from steersman.compat._shapes.system import (
-        TERMINAL_TASK_STATUSES,
-        FastModeDisabledReason,
-        FastModeState,
-        HookEventMessage,
-        MirrorErrorMessage,
-        SystemInitData,
-        SystemInitMcpServer,
-        SystemInitPlugin,
-        SystemInitPluginError,
-        SystemMessage,
-        TaskNotificationMessage,
-        TaskNotificationStatus,
-        TaskProgressMessage,
-        TaskStartedMessage,
-        TaskUpdatedMessage,
-        TaskUpdatedStatus,
-    )
-    from steersman.compat._shapes.usage import (
-        ContextUsageCategory,
-        ContextUsageResponse,
-        ModelUsage,
-        RateLimitInfo,
-        RateLimitStatus,
-        RateLimitType,
-        TaskUsage,
     )
     from steersman.compat.client import ClaudeSDKClient, query
     from steersman.compat.sessions import (
@@ -191,8 +48,7 @@ if TYPE_CHECKING:
     )
     from steersman.compat.tools import SdkMcpTool, ToolAnnotations, create_sdk_mcp_server, tool
     from steersman.compat.transport import Transport
-else:
-    __getattr__, __dir__ = by_name(__name__, HOMES)
+    from steersman.compat.types import *
 
 __version__ = "0.2.182"
 """The official release whose names these are; programs compare it."""
@@ -358,3 +214,43 @@ __all__ = [
     "tag_session_via_store",
     "tool",
 ]
+
+if not TYPE_CHECKING:
+    _HOMES = {
+        "_errors": (
+            *("CLIConnectionError", "CLIJSONDecodeError", "CLINotFoundError", "ClaudeSDKError"),
+            *("ProcessError", "ResultError"),
+        ),
+        "client": ("ClaudeSDKClient", "query"),
+        "sessions": (
+            "ForkSessionResult",
+            "InMemorySessionStore",
+            "delete_session",
+            "delete_session_via_store",
+            "fold_session_summary",
+            "fork_session",
+            "fork_session_via_store",
+            "get_session_info",
+            "get_session_info_from_store",
+            "get_session_messages",
+            "get_session_messages_from_store",
+            "get_subagent_messages",
+            "get_subagent_messages_from_store",
+            "import_session_to_store",
+            "list_sessions",
+            "list_sessions_from_store",
+            "list_subagents",
+            "list_subagents_from_store",
+            "project_key_for_directory",
+            "rename_session",
+            "rename_session_via_store",
+            "tag_session",
+            "tag_session_via_store",
+        ),
+        "testing": (),
+        "tools": ("SdkMcpTool", "ToolAnnotations", "create_sdk_mcp_server", "tool"),
+        "transport": ("Transport",),
+    }
+    _NAMED = {"__version__", *(name for names in _HOMES.values() for name in names)}
+    _HOMES["types"] = tuple(name for name in __all__ if name not in _NAMED)
+    __getattr__, __dir__ = by_name(__name__, _HOMES)

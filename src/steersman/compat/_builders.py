@@ -12,34 +12,30 @@ from typing import Final, TypeAlias, cast
 
 from steersman._json import Json, JsonDict, is_array, is_object
 from steersman.compat._errors import MessageParseError
-from steersman.compat._shapes.content import (
-    ContentBlock,
-    ServerToolResultBlock,
-    ServerToolUseBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-)
 from steersman.compat._shapes.messages import (
     AssistantMessage,
+    ContentBlock,
     ConversationResetMessage,
     DeferredToolUse,
+    HookEventMessage,
     Message,
+    MessageOrigin,
+    MirrorErrorMessage,
     RateLimitEvent,
     ResultMessage,
+    ServerToolResultBlock,
+    ServerToolUseBlock,
     StreamEvent,
-    UserMessage,
-)
-from steersman.compat._shapes.origins import MessageOrigin
-from steersman.compat._shapes.system import (
-    HookEventMessage,
-    MirrorErrorMessage,
     SystemMessage,
     TaskNotificationMessage,
     TaskProgressMessage,
     TaskStartedMessage,
     TaskUpdatedMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
 )
 from steersman.compat._shapes.usage import RateLimitInfo
 

@@ -12,8 +12,7 @@ from msgspec import Struct
 from steersman._json import Json, JsonDict, is_object, loads
 from steersman.compat._builders import BUILDERS
 from steersman.compat._errors import CLIJSONDecodeError, MessageParseError
-from steersman.compat._shapes.messages import Message, StreamEvent
-from steersman.compat._shapes.raw import RAW
+from steersman.compat._shapes.messages import RAW, Message, StreamEvent
 
 PARTIAL = b'{"type":"stream_event",'
 """How the CLI begins the lines that are by far the most."""
