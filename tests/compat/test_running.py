@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from steersman.compat._running import main
+from steersman.compat.__main__ import main
 
 pytestmark = pytest.mark.process
 
