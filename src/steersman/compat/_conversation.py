@@ -17,7 +17,7 @@ from steersman.compat._errors import ProcessError
 from steersman.compat._raising import as_official, has_exited_in_order, result_error
 from steersman.compat._runtime import SAME_LOOP, Runtime
 from steersman.compat.options import Translated, translate
-from steersman.compat.parsing import message_from_line, parse_message, raw_of
+from steersman.compat.parsing import message_from_line, parse_message, raw_of, without_costs
 from steersman.compat.transport import CustomTransport, Transport
 from steersman.compat.types import ResultMessage
 from steersman.errors import Described, SteersmanError, UsageError
@@ -107,19 +107,21 @@ class Conversation:
             await self._custom.flushed()
 
     async def result_of(self, turn: Turn) -> Message | None:
-        """Return the result of a prompt that has settled; None if it has none, as a cancelled one.
+        """Return the result of a prompt that has settled, which a reader has got already.
 
-        Raises why the prompt was given up, if it was.
+        It has no costs, so that who adds them up counts a turn once. Returns None if there is no
+        result, as of a cancelled prompt. Raises why the prompt was given up, if it was.
         """
         self._raise_failure()
         done, last = await turn.result(), self.cursor.last_result
         if done.result is None:
             if done.outcome == "failed" and done.cause is not None:
                 raise done.cause
-            return last if done.outcome == "completed" else None
+            return without_costs(last) if last and done.outcome == "completed" else None
         if last is not None and raw_of(last).get("uuid") == done.result.uuid:
-            return last
-        return parse_message(done.result.raw)
+            return without_costs(last)
+        found = parse_message(done.result.raw)
+        return without_costs(found) if isinstance(found, ResultMessage) else found
 
     async def send_text(self, text: str, session_id: str) -> None:
         """Send a text."""

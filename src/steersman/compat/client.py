@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, cast
 
@@ -80,6 +80,8 @@ class ClaudeSDKClient:
         self.options = ClaudeAgentOptions() if options is None else options
         self._transport = transport
         self._connected: tuple[Conversation, Runtime, Callable[[], None]] | None = None
+        self._reads_response = False
+        """Whether the next iterator over messages is that of a response."""
 
     @property
     def session(self) -> Session:
@@ -149,11 +151,18 @@ class ClaudeSDKClient:
         """Iterate over messages until the session ends. All readers share one cursor."""
         talk, runtime, _ = self._require()
         cursor = talk.cursor
+        # Claimed by the first iterator that begins: `receive_response` begins its own at once.
+        is_response, self._reads_response = self._reads_response, False
         with official_errors():
             while True:
                 message = cursor.take()
                 if message is not None:
                     yield message
+                elif is_response and (settled := cursor.take_settled()) is not None:
+                    again = await runtime.there(talk.result_of, settled)
+                    if again is not None:
+                        yield again
+                    return
                 elif not await runtime.there(cursor.fill):
                     break
             _raise(talk.end_error())
@@ -161,27 +170,21 @@ class ClaudeSDKClient:
     async def receive_response(self) -> AsyncIterator[Message]:
         """Iterate over messages up to the next `ResultMessage`.
 
-        Always ends: a prompt that shared the turn of another one yields that turn's result again.
+        Always ends: a prompt that shared the turn of another one yields that turn's result again,
+        without its costs. Reads through `receive_messages`, which programs and instrumentation
+        replace.
         """
-        talk, runtime, _ = self._require()
-        cursor = talk.cursor
-        with official_errors():
-            while True:
-                message = cursor.take()
-                if message is not None:
-                    yield message
-                    if type(message) is ResultMessage:
-                        return
-                    continue
-                settled = cursor.take_settled()
-                if settled is not None:
-                    shared = await runtime.there(talk.result_of, settled)
-                    if shared is not None:
-                        yield shared
+        self._reads_response = True
+        messages = self.receive_messages()
+        try:
+            async for message in messages:
+                yield message
+                if isinstance(message, ResultMessage):
                     return
-                if not await runtime.there(cursor.fill):
-                    break
-            _raise(talk.end_error())
+        finally:
+            self._reads_response = False
+            if isinstance(messages, AsyncGenerator):
+                await messages.aclose()
 
     async def interrupt(self) -> None:
         """Stop the turn that runs; its result follows."""

@@ -8,7 +8,8 @@ a field that is missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias, cast
+from dataclasses import replace
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
@@ -135,6 +136,32 @@ def raw_of(message: Message) -> JsonDict:
 
 
 BlockBuilder: TypeAlias = Callable[[JsonDict], ContentBlock]
+
+
+def without_costs(message: ResultMessage) -> ResultMessage:
+    """Return a result without what programs add up: costs, tokens, times, denials."""
+    again = replace(
+        message,
+        duration_ms=0,
+        duration_api_ms=0,
+        num_turns=0,
+        total_cost_usd=None if message.total_cost_usd is None else 0.0,
+        usage=None if message.usage is None else _zeroed(message.usage),
+        model_usage=None if message.model_usage is None else {},
+        permission_denials=None if message.permission_denials is None else [],
+    )
+    setattr(again, RAW, getattr(message, RAW))
+    return again
+
+
+def _zeroed(value: Any) -> Any:
+    """Return a JSON value with 0 for each number."""
+    if isinstance(value, dict):
+        return {name: _zeroed(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_zeroed(each) for each in value]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return 0 if is_number else value
 
 
 # Content blocks
