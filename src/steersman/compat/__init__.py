@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from steersman._lazy import by_name
 
 if TYPE_CHECKING:
+    from steersman.compat._aliases import install as install
     from steersman.compat._errors import (
         ClaudeSDKError,
         CLIConnectionError,
@@ -352,6 +353,7 @@ __all__ = [
 
 if not TYPE_CHECKING:
     _HOMES = {
+        "_aliases": ("install",),
         "_errors": (
             *("CLIConnectionError", "CLIJSONDecodeError", "CLINotFoundError", "ClaudeSDKError"),
             *("ProcessError", "ResultError"),

@@ -43,34 +43,58 @@ async def query(
     nothing refers to the iterator any more, or by its `aclose()`. Raises `ResultError` behind an
     error result.
     """
-    _check_prompt(prompt)
-    runtime = current_runtime()
-    with official_errors():
-        talk = Conversation(options or ClaudeAgentOptions(), transport, runtime)
-        try:
-            await runtime.there(talk.start)
-            stop_guarding = runtime.guard(talk.session)
+    messages = InternalClient().process_query(
+        prompt=prompt, options=options or ClaudeAgentOptions(), transport=transport
+    )
+    try:
+        async for message in messages:
+            yield message
+    finally:
+        if isinstance(messages, AsyncGenerator):
+            await messages.aclose()
+
+
+class InternalClient:
+    """Runs `query()`. Instrumentation wraps its method, which has the official name."""
+
+    async def process_query(
+        self,
+        prompt: str | AsyncIterable[dict[str, Any]],
+        options: ClaudeAgentOptions,
+        transport: Transport | None = None,
+    ) -> AsyncIterator[Message]:
+        """Run a session for one prompt, or a stream of prompts."""
+        _check_prompt(prompt)
+        runtime = current_runtime()
+        with official_errors():
+            talk = Conversation(options, transport, runtime)
             try:
-                if isinstance(prompt, str):
-                    await runtime.there(talk.run_text, prompt)
-                else:
-                    await runtime.there(talk.feed, prompt)
-                cursor = talk.cursor
-                while True:
-                    message = cursor.take()
-                    if message is not None:
-                        yield message
-                    elif not await runtime.there(cursor.fill):
-                        break
-                _raise(talk.end_error())
+                await runtime.there(talk.start)
+                stop_guarding = runtime.guard(talk.session)
+                try:
+                    if isinstance(prompt, str):
+                        await runtime.there(talk.run_text, prompt)
+                    else:
+                        await runtime.there(talk.feed, prompt)
+                    cursor = talk.cursor
+                    while True:
+                        message = cursor.take()
+                        if message is not None:
+                            yield message
+                        elif not await runtime.there(cursor.fill):
+                            break
+                    _raise(talk.end_error())
+                finally:
+                    stop_guarding()
             finally:
-                stop_guarding()
-        finally:
-            await runtime.finish(talk.aclose)
+                await runtime.finish(talk.aclose)
 
 
 class ClaudeSDKClient:
     """A conversation: prompts at any time, messages as they come, and control requests."""
+
+    _query = None
+    """What some programs ask for before they use it; there is none here."""
 
     def __init__(
         self,

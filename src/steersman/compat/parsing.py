@@ -66,7 +66,7 @@ def message_from_line(line: bytes) -> Message | None:
     Lines that do not begin with `{` are no messages. Raises `CLIJSONDecodeError` for broken JSON
     and `MessageParseError` for a message without a field that it must have.
     """
-    if line.startswith(PARTIAL):
+    if line.startswith(PARTIAL) and parse_message is _parse_message:
         try:
             found = _decode_partial(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -112,6 +112,10 @@ def parse_message(data: JsonDict) -> Message | None:
         raise MessageParseError(f"Invalid {kind} message: {error}", data) from error
     setattr(message, RAW, data)
     return message
+
+
+_parse_message = parse_message
+"""What programs and instrumentation may replace; then it gets every message."""
 
 
 def _is_for_the_host(data: JsonDict) -> bool:
