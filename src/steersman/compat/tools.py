@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from steersman._json import Json, JsonDict, JsonObject, is_mapping
 from steersman.compat._argument_checks import problem_in
-from steersman.compat._calling import Call, call_here
+from steersman.compat._runtime import Call, call_here
 from steersman.compat._tool_results import result_of
 from steersman.compat._tool_schemas import schema_of
 from steersman.compat._warnings import warn
