@@ -22,7 +22,7 @@ from steersman.fleet.local_jobs import JobLives, LocalJob
 from steersman.fleet.ports import HIGHEST, LOWEST, JobSpec, SegmentEnd
 from steersman.fleet.queue import JobQueue, Join
 from steersman.fleet.scheduler import Scheduler
-from steersman.fleet.sessions import FleetSessions
+from steersman.fleet.sessions import FleetSessions, LocalRules
 from steersman.fleet.slots import Slots
 from steersman.fleet.specs import budget_of, cost_of, limits_fields, limits_for, usd_of
 from steersman.fleet.status import Drained, FleetStatus
@@ -70,7 +70,9 @@ class Fleet:
         self._budgets = Budgets(clock)
         self._lives = JobLives()
         self._inbox = _inbox_of(store)
-        self._sessions = FleetSessions(self.agents, self._lives, inbox=self._inbox, clock=clock)
+        self._sessions = FleetSessions(
+            self.agents, LocalRules(self._inbox), self._lives, clock=clock
+        )
         scheduler = Scheduler(
             slots,
             idle=idle,
@@ -85,7 +87,7 @@ class Fleet:
         self._queue = JobQueue(self._slots, clock=clock, settled=self._lives.ended)
         self._background = BackgroundTasks(log)
         self._answers = AnswerWatch(self._queue, self._background)
-        self._lives.connect(self._slots, self._answers)
+        self._lives.connect(self._answers)
         self._is_open = False
 
     # Start and end

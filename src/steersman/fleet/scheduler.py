@@ -123,6 +123,8 @@ class Scheduler:
             conversation.head, conversation.is_parked = None, False
         else:
             conversation.turns.remove(known)
+        if not conversation.turns:
+            conversation.entered = None
         self._settle(order, self._spent.pop(order, 0.0))
         self._enter(conversation)
         self._tidy(conversation)
