@@ -8,8 +8,7 @@ import pytest
 
 from steersman.errors import UsageError
 from steersman.fleet.budgets import Budgets, BudgetStatus, check_budget, period_of
-from steersman.fleet.holds import behind, memory_hold, rate_hold
-from steersman.fleet.rate_limits import RateControl, limited_until
+from steersman.fleet.holds import RateControl, behind, limited_until, memory_hold, rate_hold
 from steersman.messages.limits import ApiRetry, RateLimitEvent, RateLimitInfo
 from steersman.messages.parsing import Message
 

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from steersman.fleet.budgets import Budgets
-from steersman.fleet.orders import Action, Begin, Close, Leave, Order, Prepare, Refuse
+from steersman.fleet.conversations import Action, Begin, Close, Leave, Order, Prepare, Refuse
 from steersman.fleet.scheduler import Scheduler
 
 _numbers = count()

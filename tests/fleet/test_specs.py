@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from steersman import Agent
 from steersman._uuids import uuid_of
 from steersman.errors import ChannelClosed, LeaseLost, SteersmanError, UsageError
+from steersman.fleet.budgets import budget_of, limits_fields, limits_for, usd_of
 from steersman.fleet.governor import Governor
 from steersman.fleet.ports import JobSpec
 from steersman.fleet.segments import StoreSegments
-from steersman.fleet.specs import budget_of, limits_fields, limits_for, usd_of
 from steersman.options import Caps, Limits
 from steersman.ports import StoredAsk, StoredTurn
 from steersman.stores import SqliteStore

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 from steersman import _json
 from steersman._json import JsonDict
 from steersman.errors import LimitReached, SteersmanError, StoreError, UsageError
+from steersman.fleet.budgets import budget_of, limits_for
 from steersman.fleet.governor import Governor
 from steersman.fleet.ports import JobSpec, SegmentEnd
 from steersman.fleet.scheduler import Scheduler
 from steersman.fleet.sessions import AGAIN, FleetSessions, parked_end
 from steersman.fleet.slots import Slots
-from steersman.fleet.specs import budget_of, limits_for
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.journal.value_json import result_to_json
 from steersman.ports import DurableAsks

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Protocol
 from steersman._background import faults_of
 from steersman.agent import Agent, Prompt, Session, Turn, When
 from steersman.errors import SteersmanError, StoreError
+from steersman.fleet.budgets import limits_for, result_json
+from steersman.fleet.holds import limited_until
 from steersman.fleet.jobs import failed_result
 from steersman.fleet.ports import JobSpec, SegmentEnd
-from steersman.fleet.rate_limits import limited_until
-from steersman.fleet.specs import limits_for, result_json
 from steersman.journal.results import TurnResult
 from steersman.journal.snapshot import StateChanged
 from steersman.messages.parsing import Message

@@ -15,22 +15,22 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from steersman.errors import LimitReached
+from steersman.fleet.budgets import cost_of, usd_of
+from steersman.fleet.conversations import Action, Begin, Close, Leave, Order, Prepare
 from steersman.fleet.governor import Governor
 from steersman.fleet.holds import Hold
 from steersman.fleet.jobs import failed_result
-from steersman.fleet.orders import Action, Begin, Close, Leave, Order, Prepare
 from steersman.fleet.ports import JobSpec, SegmentEnd
 from steersman.fleet.scheduler import Scheduler
-from steersman.fleet.sessions import Reports
-from steersman.fleet.specs import cost_of, usd_of
+from steersman.fleet.sessions import AGAIN, Reports
 from steersman.ports import Clock
 
 log = logging.getLogger("steersman.fleet")
 
 LOOK_AGAIN = 1.0
 """Seconds until memory is looked at again while it is short."""
-AGAIN, LONGEST_HOLD = 1.0, 60.0
-"""Seconds after which a turn that was held is tried again, at least and at most."""
+LONGEST_HOLD = 60.0
+"""Seconds after which a turn that was held is tried again, at most."""
 STARTING = 3.0
 """Seconds until a CLI that was started has taken the memory that it needs."""
 
