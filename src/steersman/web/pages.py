@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from steersman.journal.files import Header, Record, line_of, read_line
+from steersman.transcripts.blocks import OpenFile, lines_backward
 
 Numbered: TypeAlias = tuple[int, bytes]
 """The number of a record, and its line without the newline."""
@@ -123,7 +124,10 @@ def _forwards(file: BinaryIO, after: int) -> Iterator[Numbered]:
 def _backwards(file: BinaryIO, end: int) -> Iterator[Numbered]:
     """Yield the records that end at or before the place `end`, the last one first."""
     torn: list[bytes] = []
-    for line in _lines_backwards(file, end):
+    for _, line, is_ended in lines_backward(OpenFile(file, end)):
+        if not is_ended:
+            # A line that is being written.
+            continue
         number = _number_of(line)
         before = _track_after(line) if number is None else number
         if before is None:
@@ -136,23 +140,6 @@ def _backwards(file: BinaryIO, end: int) -> Iterator[Numbered]:
         torn.clear()
         if number is not None:
             yield number, line
-
-
-def _lines_backwards(file: BinaryIO, end: int) -> Iterator[bytes]:
-    """Yield whole lines, the last one first; what is after the last newline is left out."""
-    rest, place, is_first = b"", end, True
-    while place > 0:
-        # A line of megabytes is not copied once for each chunk.
-        begin = max(0, place - max(CHUNK, len(rest)))
-        file.seek(begin)
-        lines = (file.read(place - begin) + rest).split(b"\n")
-        place = begin
-        rest = lines.pop(0) if begin else b""
-        if is_first and lines:
-            # Behind the last newline: empty, or a line that is being written.
-            lines.pop()
-            is_first = False
-        yield from reversed(lines)
 
 
 def _number_of(line: bytes) -> int | None:
