@@ -16,8 +16,7 @@ from steersman import Inbox, Session, Turn, TurnResult, tool
 from steersman._session.listeners import EventName
 from steersman.errors import ApiFailed, ChannelClosed, CliExited
 from steersman.journal import Kind
-from steersman.journal.phases import TABLE, Phase
-from steersman.journal.snapshot import SessionEnded, State
+from steersman.journal.snapshot import TABLE, Phase, SessionEnded, State
 from steersman.messages import Result
 from steersman.permissions import Allow, Deny, PermissionContext
 from steersman.testing.plugin import MakeAgent

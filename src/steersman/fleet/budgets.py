@@ -16,8 +16,8 @@ from steersman._json import JsonDict, JsonObject
 from steersman.agent import Agent
 from steersman.errors import LimitReached, UsageError
 from steersman.fleet.ports import SegmentEnd
+from steersman.journal.json_form import result_to_json
 from steersman.journal.results import TurnResult
-from steersman.journal.value_json import result_to_json
 from steersman.options import checks
 from steersman.options.limits import Caps, Limits
 from steersman.ports import Clock

@@ -21,9 +21,9 @@ from steersman.fleet.budgets import BudgetPeriod, check_budget, limits_fields
 from steersman.fleet.job import Job
 from steersman.fleet.ports import HIGHEST, LOWEST, JobRow, JobSpec, JobState
 from steersman.journal import Entry, Kind
+from steersman.journal.json_form import result_from_json
 from steersman.journal.results import TurnResult
 from steersman.journal.text import TextStream
-from steersman.journal.value_json import result_from_json
 from steersman.options import Limits, checks
 from steersman.stores import PostgresStore, SqliteStore, StoredBudget, WorkerRow
 

@@ -17,8 +17,8 @@ from steersman.fleet.answers import AnswerWatch
 from steersman.fleet.ports import JobSpec, JobState
 from steersman.fleet.queue import JobQueue
 from steersman.journal import Entry, Kind
+from steersman.journal.json_form import result_from_json
 from steersman.journal.results import TurnResult
-from steersman.journal.value_json import result_from_json
 from steersman.ports import Clock
 
 

@@ -24,8 +24,8 @@ from steersman.fleet.ports import JobSpec, SegmentEnd
 from steersman.fleet.scheduler import Scheduler
 from steersman.fleet.sessions import AGAIN, FleetSessions, parked_end
 from steersman.fleet.slots import Slots
+from steersman.journal.json_form import result_to_json
 from steersman.journal.redaction import Redactor, secrets_in
-from steersman.journal.value_json import result_to_json
 from steersman.ports import DurableAsks
 
 if TYPE_CHECKING:
