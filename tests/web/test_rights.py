@@ -18,8 +18,7 @@ from steersman.permissions.questions import CanUseTool
 from steersman.stores import SqliteStore
 from steersman.testing.script import call, say
 from steersman.web import Bridge, Viewer
-from steersman.web.steering import SESSION_VERBS
-from steersman.web.verbs import RIGHTS
+from steersman.web.verbs import RIGHTS, SESSION_VERBS
 from tests.web.staging import LIMIT, done, frame_where, scripted_agent, serving
 
 ACTS = ("see", "steer", "answer")

@@ -16,8 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from steersman.errors import AskError, AskNotFound, SteersmanError, UsageError
-from steersman.inbox.changes import EXPIRED, AskOutcome, Change, Watch
-from steersman.inbox.checks import (
+from steersman.inbox.changes import (
+    EXPIRED,
+    AskOutcome,
+    Change,
+    Watch,
     answer_each,
     check_answer,
     check_expires_after,
