@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import time
+from contextlib import aclosing
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -361,11 +362,12 @@ async def test_cancelled_while_an_ask_waits_in_the_inbox(
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         turns = [await session.send("work")]
-        await until(lambda: len(inbox.list()) == 1)
+        async with aclosing(inbox.watch()) as changes:
+            await anext(changes)
         assert session.state == "waiting_permission"
         await assert_cancelled(session, sandbox, turns)
 
-    assert list(inbox.list()) == []
+    assert await inbox.list() == []
     assert not (sandbox.project / "effect").exists()
 
 

@@ -1,7 +1,6 @@
 """StoredInbox: asks in a database, which are answered from any process, also after a restart.
 
-`list` and `get` are async here, and not in `Inbox`: other processes open and answer asks too, so
-only the database knows, and reading it takes time that an event loop does not have.
+Other processes open and answer asks too, so only the database knows which are open.
 """
 
 from __future__ import annotations

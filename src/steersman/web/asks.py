@@ -6,7 +6,6 @@ Turns that wait for asks are continued once there is an answer, in sessions that
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
@@ -52,13 +51,11 @@ class OpenAsks:
 
     async def list(self) -> list[Ask]:
         """Return the open asks of all sessions, the oldest first."""
-        found = self._inbox.list()
-        return await found if inspect.isawaitable(found) else found
+        return await self._inbox.list()
 
     async def find(self, ask_id: str, session: str | None) -> Ask:
         """Return an open ask. Raises `AskNotFound`, `AlreadyAnswered` or `AskGone`."""
-        found = self._inbox.get(ask_id, session=session)
-        return await found if inspect.isawaitable(found) else found
+        return await self._inbox.get(ask_id, session=session)
 
     async def answer(self, ask: Ask, given: object, by: str, seen: str | None) -> AskOutcome:
         """Answer an ask; `given` is the answer as JSON, decoded."""
