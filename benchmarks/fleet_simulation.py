@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
-from steersman.fleet.orders import Action, Begin, Close, Order
+from steersman.fleet.conversations import Action, Begin, Close, Order
 from steersman.fleet.scheduler import Scheduler
 
 WORKERS, SLOTS = 1000, 4

@@ -9,7 +9,7 @@ import asyncio
 import sys
 
 from steersman import Agent
-from steersman.journal.agents import AgentNode
+from steersman.journal.tasks import AgentNode
 from steersman.options import AgentDefinition
 
 AGENTS = {

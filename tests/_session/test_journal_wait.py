@@ -12,7 +12,7 @@ from steersman._protocol.events import StreamEventsArrived
 from steersman._session.journal_writer import JournalSignal, JournalWriter
 from steersman._session.readers import JournalReader
 from steersman.journal import Entry, Kind
-from steersman.journal.entries import message_of
+from steersman.journal.journal import message_of
 from steersman.messages import StreamEvent, parse_message
 
 PATIENCE = 5.0

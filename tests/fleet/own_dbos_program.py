@@ -16,9 +16,8 @@ from dbos import DBOS, DBOSClient
 from steersman.errors import UsageError
 from steersman.fleet import FleetClient
 from steersman.fleet._dbos.engine import DbosEngine
-from steersman.fleet._dbos.loading import JOB, JOBS, VERSION
+from steersman.fleet._dbos.loading import JOB, JOBS, VERSION, prepare
 from steersman.fleet._dbos.places import Place, place_at
-from steersman.fleet._dbos.preparing import prepare
 from steersman.fleet.ports import JobSpec, SegmentEnd, conversation_prefix
 from tests.fleet.contract_program import QUICK
 

@@ -495,6 +495,44 @@ class SlowStart:
         return await self.inner.open(launch, receiver)
 
 
+class SlowSend(Agent):
+    """An agent whose sessions send a prompt when they are let."""
+
+    def __init__(self, place: ScriptedCLI) -> None:
+        super().__init__(transport=place)
+        self.asked, self.let = asyncio.Event(), asyncio.Event()
+
+    async def open(self, *given: Any, **words: Any) -> Any:  # type: ignore[override]  # as it is awaited
+        agent, session = self, await super().open(*given, **words)
+
+        class Slowly:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(session, name)
+
+            async def send(self, *prompt: Any, **more: Any) -> Any:
+                agent.asked.set()
+                await agent.let.wait()
+                return await session.send(*prompt, **more)
+
+        return Slowly()
+
+
+async def test_a_turn_that_is_being_sent_when_its_time_is_up_is_left_once_it_is_sent() -> None:
+    place = cli(say("half") + stall())
+    agent = SlowSend(place)
+    async with asyncio.timeout(LIMIT), Fleet(agent, governor=PLENTY) as fleet:
+        job = await fleet.send("a", "long")
+        await agent.asked.wait()
+        draining = asyncio.ensure_future(fleet.drain(0.0))
+        await until(fleet, lambda status: status.is_draining)
+        await asyncio.sleep(0)
+        agent.let.set()
+        drained = await draining
+
+    assert (drained.stopped, place.running) == (1, 0)
+    assert (await job).outcome == "cancelled"
+
+
 async def test_a_fleet_that_is_closed_while_a_session_opens_sends_nothing() -> None:
     place = SlowStart(stall())
     async with asyncio.timeout(LIMIT), Fleet(Agent(transport=place), governor=PLENTY) as fleet:

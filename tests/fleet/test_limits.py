@@ -8,10 +8,7 @@ import pytest
 
 from steersman.errors import UsageError
 from steersman.fleet.budgets import Budgets, BudgetStatus, check_budget, period_of
-from steersman.fleet.governor import Governor
-from steersman.fleet.holds import behind, memory_hold, rate_hold
-from steersman.fleet.rate_limits import RateControl, limited_until
-from steersman.fleet.turn_gate import TurnGate
+from steersman.fleet.holds import RateControl, behind, limited_until, memory_hold, rate_hold
 from steersman.messages.limits import ApiRetry, RateLimitEvent, RateLimitInfo
 from steersman.messages.parsing import Message
 
@@ -145,42 +142,6 @@ def test_refusals_halve_the_turns_at_once_down_to_one_and_quiet_raises_them_one_
     assert (halved, control.limit, seen, times) == (3, 8, [True, False], [5.0, 15.0])
     assert (least, raised) == (1, [1, 2, 2, 4, 8])
     assert control.changes_at(1000.0) is None
-
-
-# --- The gate of a worker ----------------------------------------------------------------
-
-
-def test_a_worker_holds_turns_while_the_api_refuses_and_raises_them_after_quiet() -> None:
-    now = [NOON]
-    gate = TurnGate(4, Governor(memory_free=0, quiet=30.0), clock=lambda: now[0])
-    refusal = ApiRetry(retry_delay_ms=60_000, error_status=429)
-    free = gate.hold(3)
-    gate.observe(ApiRetry(error_status=500), NOON, 4)
-    still = gate.hold(3)
-    gate.observe(refusal, NOON, 4)
-    closed = gate.hold(0)
-    now[0] += 60.0
-    reduced = [gate.hold(working) for working in (1, 2)]
-    now[0] += 30.0
-    raised = [gate.hold(working) for working in (2, 3)]
-
-    assert (free, still) == (None, None)
-    assert closed is not None
-    assert (closed.state, closed.why, closed.seconds) == ("held", "rate limit", 60.0)
-    assert reduced == [None, rate_hold(None, 2)]
-    assert raised == [None, rate_hold(None, 3)]
-
-
-def test_a_worker_holds_turns_while_memory_is_short_and_asks_only_if_that_matters() -> None:
-    free: list[int | None] = [1023 * MEGABYTE, 1024 * MEGABYTE, None]
-    gate = TurnGate(4, Governor(memory_free=1 << 30, read_memory=lambda: free.pop(0)))
-    held = [gate.hold(0) for _ in range(3)]
-
-    def unread() -> int:
-        raise AssertionError("nobody wants to know")
-
-    assert held == [memory_hold(1023 * MEGABYTE, 1 << 30), None, None]
-    assert TurnGate(4, Governor(memory_free=0, read_memory=unread)).hold(0) is None
 
 
 # --- Words -------------------------------------------------------------------------------

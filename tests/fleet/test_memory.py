@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from steersman.fleet.memory import free_memory
+from steersman.fleet.governor import free_memory
 
 MEMINFO = "MemTotal: 8000 kB\nMemFree: 1 kB\nMemAvailable: 4000 kB\n"
 V2 = "/sys/fs/cgroup/app.slice/fleet.service"

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from steersman.fleet.budgets import Budgets
-from steersman.fleet.orders import Action, Begin, Close, Leave, Order, Prepare, Refuse
+from steersman.fleet.conversations import Action, Begin, Close, Leave, Order, Prepare, Refuse
 from steersman.fleet.scheduler import Scheduler
 
 _numbers = count()
@@ -253,6 +253,31 @@ def test_a_budget_counts_each_job_once_and_begins_anew_with_its_period() -> None
     assert budgets.status()["team"].reserved == 0.6
 
 
+def test_a_turn_that_is_withdrawn_while_it_waits_for_a_slot_is_in_nobodys_way() -> None:
+    scheduler = Scheduler(1)
+    submitted(scheduler, "a")
+    (first,) = scheduler.decide(0.0)
+    for each in "bc":
+        scheduler.submit(order(each, "1"))
+    assert scheduler.forget("b/1")
+    end(scheduler, first, 1.0, keeps_session=False)
+
+    assert begun(scheduler.decide(1.0)) == ["c"]
+
+
+def test_a_turn_that_is_withdrawn_while_it_waits_for_money_is_in_nobodys_way() -> None:
+    budgets = Budgets(lambda: 0.0)
+    budgets.define("team", 1.0, "day")
+    scheduler = Scheduler(4, budgets=budgets)
+    for each in "abc":
+        scheduler.submit(order(each, "1", budget="team", amount=0.6))
+    (first,) = scheduler.decide(0.0)
+    assert scheduler.forget("b/1")
+    end(scheduler, first, 1.0, cost=0.1)
+
+    assert begun(scheduler.decide(1.0)) == ["c"]
+
+
 class Walk:
     """Plays events at random, and keeps what a fleet would know."""
 
@@ -266,18 +291,22 @@ class Walk:
         self.running: list[Begin] = []
         self.closing: list[str] = []
         self.parked: list[Order] = []
+        self.queued: list[Order] = []
+        self.withdrawn: list[Order] = []
         self.seen: dict[str, list[str]] = defaultdict(list)
         self.now = 0.0
 
     @property
     def is_over(self) -> bool:
-        return sum(map(len, self.seen.values())) == len(self.wanted)
+        ended = sum(map(len, self.seen.values())) + len(self.withdrawn)
+        return ended == len(self.wanted)
 
     def step(self) -> None:
         self.now += self.draw.random()
         what = self.draw.random()
         if self.waiting and what < 0.3:
-            self.scheduler.submit(self.waiting.pop(0))
+            self.queued.append(self.waiting.pop(0))
+            self.scheduler.submit(self.queued[-1])
         elif self.running and what < 0.6:
             self.end(self.running.pop(self.draw.randrange(len(self.running))))
         elif self.closing and what < 0.8:
@@ -287,9 +316,17 @@ class Walk:
         elif self.running and what < 0.87:
             name = self.running[0].order.conversation
             self.scheduler.limited(self.now, self.now + 1.0, name)
+        if self.queued and what > 0.98:
+            self.withdrawn.append(self.queued.pop(self.draw.randrange(len(self.queued))))
+            assert self.scheduler.forget(self.withdrawn[-1].id)
+        self.decide()
+
+    def decide(self) -> None:
         for each in self.scheduler.decide(self.now, self.draw.choice([5, 50, 50, 50])):
             if isinstance(each, Begin):
                 self.running.append(each)
+                if each.order in self.queued:
+                    self.queued.remove(each.order)
             elif isinstance(each, Close):
                 self.closing.append(each.conversation)
 
@@ -322,5 +359,7 @@ def test_in_any_order_of_events_every_turn_runs_once_in_order_and_slots_add_up(s
 
     expected: dict[str, list[str]] = defaultdict(list)
     for each in walk.wanted:
+        if each in walk.withdrawn:
+            continue
         expected[each.conversation].append(each.id)
     assert walk.seen == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,14 +15,14 @@ from hypothesis import strategies as st
 from steersman import Agent
 from steersman._uuids import uuid_of
 from steersman.errors import ChannelClosed, LeaseLost, SteersmanError, UsageError
+from steersman.fleet.budgets import budget_of, limits_fields, limits_for, usd_of
+from steersman.fleet.governor import Governor
 from steersman.fleet.ports import JobSpec
 from steersman.fleet.segments import StoreSegments
-from steersman.fleet.specs import budget_of, limits_fields, limits_for, usd_of
-from steersman.fleet.turn_gate import TurnGate
 from steersman.options import Caps, Limits
 from steersman.ports import StoredAsk, StoredTurn
 from steersman.stores import SqliteStore
-from steersman.testing.script import Script, Step, Usage, call, say
+from steersman.testing.script import Script, Step, Usage, call, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
 
 NAMES = ("usd", "tokens", "turns", "tool_calls", "seconds")
@@ -74,14 +75,7 @@ async def test_a_worker_keeps_a_stored_job_to_the_limits_and_the_budget_of_its_a
     async with SqliteStore(f"{tmp_path}/work.db") as store:
         fleet = store.fleet
         await fleet.define("team-a", 200.0, "ever")
-        segments = StoreSegments(
-            {"default": Agent(transport=place, limits=limits)},
-            store,
-            lease=30.0,
-            park_after=1.0,
-            is_shared=False,
-            gate=TurnGate(1),
-        )
+        segments = segments_of(Agent(transport=place, limits=limits), store)
         job = JobSpec(conversation="c", prompt="read", key="k", limits=raised)
         end = await segments.run(job, 0)
         other = await segments.run(
@@ -131,14 +125,8 @@ async def test_a_segment_is_run_again_unless_the_store_has_what_the_job_goes_by(
     tmp_path: Path, step: Step, why: str
 ) -> None:
     async with asyncio.timeout(20), SqliteStore(tmp_path / "work.db") as store:
-        segments = StoreSegments(
-            {"default": Agent(transport=ScriptedCLI(Script(step)))},
-            cast("SqliteStore", Away(store)),
-            lease=30.0,
-            park_after=0.1,
-            is_shared=False,
-            gate=TurnGate(1),
-        )
+        agent = Agent(transport=ScriptedCLI(Script(step)))
+        segments = segments_of(agent, cast("SqliteStore", Away(store)))
         end = await segments.run(JobSpec(conversation="c", prompt="go", key="k"), 0)
 
     assert (end.state, end.why) == ("again", why)
@@ -156,28 +144,54 @@ class Stopped:
         raise self._error
 
 
-@pytest.mark.parametrize(
-    ("error", "leaves"),
-    [
-        (LeaseLost("c", "this process was stopped"), False),
-        (ChannelClosed("this session is being parked"), True),
-    ],
-    ids=["lost lease", "drained"],
-)
-async def test_a_segment_whose_worker_has_to_stop_before_its_turn_is_sent_is_run_again(
-    tmp_path: Path, error: SteersmanError, *, leaves: bool
+async def test_a_segment_whose_worker_was_stopped_before_its_turn_is_sent_is_run_again(
+    tmp_path: Path,
 ) -> None:
+    error = LeaseLost("c", "this process was stopped")
     async with asyncio.timeout(20), SqliteStore(tmp_path / "work.db") as store:
-        segments = StoreSegments(
-            {"default": cast("Agent", Stopped(error))},
-            store,
-            lease=30.0,
-            park_after=0.1,
-            is_shared=False,
-            gate=TurnGate(1),
-        )
-        if leaves:
-            await segments.park_all()
+        segments = segments_of(cast("Agent", Stopped(error)), store)
         end = await segments.run(JobSpec(conversation="c", prompt="go", key="k"), 0)
 
     assert (end.state, end.why) == ("again", error.what)
+
+
+async def test_a_segment_of_a_worker_that_is_being_drained_opens_nothing_and_is_run_again(
+    tmp_path: Path,
+) -> None:
+    unused = cast("Agent", Stopped(ChannelClosed("nobody opens it")))
+    async with asyncio.timeout(20), SqliteStore(tmp_path / "work.db") as store:
+        segments = segments_of(unused, store)
+        await segments.drain(0.0)
+        end = await segments.run(JobSpec(conversation="c", prompt="go", key="k"), 0)
+
+    assert (end.state, end.why) == ("again", "the fleet is being drained")
+
+
+async def test_a_segment_is_not_run_beside_itself_and_not_without_its_agent(tmp_path: Path) -> None:
+    place = ScriptedCLI(Script(stall()))
+    spec = JobSpec(conversation="c", prompt="go", key="k")
+    async with asyncio.timeout(20), SqliteStore(tmp_path / "work.db") as store:
+        segments = segments_of(Agent(transport=place), store)
+        running = asyncio.Task(segments.run(spec, 0))
+        await place.wait_for_stall()
+        beside = await segments.run(spec, 0)
+        running.cancel()
+        await asyncio.wait({running})
+        unknown = await segments.run(replace(spec, agent="clerk"), 0)
+
+    assert (beside.state, beside.why) == ("again", "it has not ended here")
+    assert (unknown.state, unknown.after) == ("again", 5.0)
+    assert unknown.why == "no worker that has tried it has the agent 'clerk'"
+    assert (running.cancelled(), place.running) == (True, 0)
+
+
+def segments_of(agent: Agent, store: SqliteStore) -> StoreSegments:
+    return StoreSegments(
+        {"default": agent},
+        store,
+        slots=1,
+        lease=30.0,
+        park_after=0.1,
+        is_shared=False,
+        governor=Governor(memory_free=0),
+    )

@@ -17,8 +17,8 @@ import pytest
 from steersman.errors import StoreError, StoreTooNew, UsageError
 from steersman.fleet import FleetClient
 from steersman.fleet._dbos.engine import DbosEngine
+from steersman.fleet._dbos.loading import prepare
 from steersman.fleet._dbos.places import place_at
-from steersman.fleet._dbos.preparing import prepare
 from steersman.stores import SqliteStore
 
 

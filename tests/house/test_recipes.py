@@ -41,7 +41,7 @@ async def test_approve_from_a_page() -> None:
     running = asyncio.ensure_future(agent.run("go", transport=scripted(*steps)))
     change = await anext(found["inbox"].watch())
 
-    (shown,) = found["open_asks"]()
+    (shown,) = await found["open_asks"]()
     with pytest.raises(AskChanged):
         await found["decide"](shown["id"], "another", "ann", yes=True)
     assert await found["decide"](shown["id"], shown["seen"], "ann", yes=True) == "answered"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -111,8 +110,7 @@ class Session:
 
 async def listed(inbox: AnyInbox) -> list[Ask]:
     """The open asks, in memory or in a store."""
-    found: Any = inbox.list()
-    return list(await found if inspect.isawaitable(found) else found)
+    return await inbox.list()
 
 
 async def until(is_so: Callable[[], object]) -> None:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from steersman.errors import StoreError
 from steersman.inbox.changes import Watch
+from steersman.inbox.keeper import Waiting, WaitingAsks
 from steersman.inbox.rows import AskRow, AskRows
-from steersman.inbox.waiting import Waiting, WaitingAsks
 from steersman.permissions import Allow, Deny
 from steersman.permissions.json_form import answer_to_json
 from steersman.stores._sql.asks import AskTable
-from steersman.stores._sql.sqlite_database import SqliteDatabase
+from steersman.stores.sqlite import SqliteDatabase
 from tests.inbox.places import OTHER, TOOL, an_ask
 
 COMMON = ("open", "answer", "step", "race")

@@ -11,7 +11,7 @@ from steersman.inbox.changes import Watch
 from steersman.permissions import Allow
 from steersman.stores import SqliteStore
 from steersman.stores._sql.asks import AskTable
-from steersman.stores._sql.sqlite_database import SqliteDatabase
+from steersman.stores.sqlite import SqliteDatabase
 from tests.inbox.places import Session, an_ask, until
 
 LIMIT = 20.0

@@ -15,8 +15,8 @@ from steersman._process import since_boot
 from steersman.errors import SessionInUse
 from steersman.ports import StoredTurn
 from steersman.stores import WorkerRow
-from steersman.stores._sql.sqlite_database import LONGEST_LEASE, SqliteDatabase
 from steersman.stores._sql.store import SqlStore
+from steersman.stores.sqlite import LONGEST_LEASE, SqliteDatabase
 from tests.inbox.places import an_ask
 
 HOUR = 3600.0

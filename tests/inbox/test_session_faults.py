@@ -12,7 +12,6 @@ from steersman import Agent
 from steersman.fleet import Fleet, Governor
 from steersman.fleet.ports import JobSpec
 from steersman.fleet.segments import StoreSegments
-from steersman.fleet.turn_gate import TurnGate
 from steersman.stores import SqliteStore
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, say, stall
@@ -93,10 +92,11 @@ async def test_a_worker_shows_what_fails_in_a_session(tmp_path: Path) -> None:
         segments = StoreSegments(
             {"default": Agent(transport=broken.cli)},
             store,
+            slots=1,
             lease=3.0,
             park_after=1.0,
             is_shared=False,
-            gate=TurnGate(1, Governor(memory_free=0)),
+            governor=Governor(memory_free=0),
         )
         spec = JobSpec(conversation="c7", prompt="go", key="k")
         running = asyncio.create_task(segments.run(spec, 1))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from steersman.errors import LeaseLost, SessionInUse
 from steersman.ports import StoredTurn
 from steersman.stores._sql.asks import AskTable
-from steersman.stores._sql.sqlite_database import SqliteDatabase
 from steersman.stores._sql.work import WorkTable
+from steersman.stores.sqlite import SqliteDatabase
 
 SECONDS = 10.0
 STEPS = ("take", "take", "renew", "release", "begin", "begin", "settle", "settle", "park", "wait")

@@ -30,7 +30,6 @@ from steersman.journal import (
     snapshot_to_json,
     to_json,
 )
-from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.files import Record, line_of
 from steersman.journal.redaction import Redactor
@@ -41,7 +40,7 @@ from steersman.journal.snapshot import (
     SessionSnapshot,
     Stats,
 )
-from steersman.journal.tasks import Task
+from steersman.journal.tasks import AgentNode, Task
 from steersman.journal.text import AssistantText
 from steersman.messages.parsing import parse_message
 from steersman.messages.tasks import TaskUsage

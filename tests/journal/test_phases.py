@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from steersman.journal import Move, Phase, step
-from steersman.journal.phases import TABLE
+from steersman.journal.snapshot import TABLE
 
 ENDS = {Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}
 

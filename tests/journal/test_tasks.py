@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from steersman.journal.agents import MAIN, AgentNode, agent_tree
 from steersman.journal.calls import ToolCallTracker
-from steersman.journal.tasks import ENDED, LOST, Task, TaskRegistry
+from steersman.journal.tasks import ENDED, LOST, MAIN, AgentNode, Task, TaskRegistry, agent_tree
 from steersman.messages import Message, parse_message
 from steersman.messages.tasks import TaskUsage
 from tests.samples import alone, frames, traces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steersman._json import JsonDict, dumps
 from steersman.journal import Entry, Kind, Unreported
-from steersman.journal.unreported import unreported_in
+from steersman.journal.costs import unreported_in
 from steersman.messages.usage import Usage
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import time
+from contextlib import aclosing
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -16,8 +17,7 @@ from steersman import Inbox, Session, Turn, TurnResult, tool
 from steersman._session.listeners import EventName
 from steersman.errors import ApiFailed, ChannelClosed, CliExited
 from steersman.journal import Kind
-from steersman.journal.phases import TABLE, Phase
-from steersman.journal.snapshot import SessionEnded, State
+from steersman.journal.snapshot import TABLE, Phase, SessionEnded, State
 from steersman.messages import Result
 from steersman.permissions import Allow, Deny, PermissionContext
 from steersman.testing.plugin import MakeAgent
@@ -362,11 +362,12 @@ async def test_cancelled_while_an_ask_waits_in_the_inbox(
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         turns = [await session.send("work")]
-        await until(lambda: len(inbox.list()) == 1)
+        async with aclosing(inbox.watch()) as changes:
+            await anext(changes)
         assert session.state == "waiting_permission"
         await assert_cancelled(session, sandbox, turns)
 
-    assert list(inbox.list()) == []
+    assert await inbox.list() == []
     assert not (sandbox.project / "effect").exists()
 
 

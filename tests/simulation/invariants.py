@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from steersman.journal import Entry, Kind, Lagged, Phase
-from steersman.journal.phases import TABLE
+from steersman.journal.snapshot import TABLE
 from steersman.options import Revival
 from steersman.testing.faults import HARMLESS, Corrupt, Drop, Duplicate, Truncate
 from tests.simulation.playing import LIMIT, Run

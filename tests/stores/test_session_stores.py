@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from steersman.errors import StoreError, UsageError
 from steersman.ports import SessionStore, SupportsStream
 from steersman.stores import DirectoryStore, MemoryStore, PostgresStore, SqliteStore
-from steersman.stores.plain_text import from_plain, to_plain
+from steersman.stores._sql.database import from_plain, to_plain
 from steersman.testing.stores import check
 from steersman.transcripts.keys import SessionKey
 from tests.stores.writing import KEY, batch_of

@@ -15,7 +15,7 @@ from steersman.journal import Entry, Kind
 from steersman.journal.files import Header, Record, line_of
 from steersman.testing.faults import VirtualClockLoop
 from steersman.web.feed import MEMORY, MOST_BYTES, MOST_FRAMES, Batch, Feed
-from steersman.web.sse import ALIVE, EventStream
+from steersman.web.routes import ALIVE, EventStream
 
 
 def entry(seq: int, size: int = 10) -> Entry:

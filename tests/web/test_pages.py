@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from steersman.journal.files import Header, Record, line_of
 from steersman.stores import read_journal
-from steersman.web import pages
-from steersman.web.pages import last_of, record_at, records_after, records_before
+from steersman.web import records
+from steersman.web.records import last_of, record_at, records_after, records_before
 
 KINDS = st.sampled_from(["message", "partial", "phase", "torn"])
 SIZES = st.sampled_from([1, 50, 3000, 70_000])
@@ -76,7 +76,7 @@ def test_numbers_are_found_in_a_large_file_without_reading_it(tmp_path: Path) ->
 
 def test_a_line_of_megabytes_is_read_backwards_whole(tmp_path: Path) -> None:
     path = tmp_path / "j"
-    written(path, [("message", 10), ("message", 9 * pages.CHUNK), ("message", 10)])
+    written(path, [("message", 10), ("message", 9 * records.CHUNK), ("message", 10)])
 
     found, _ = records_before(path, None, 10)
 

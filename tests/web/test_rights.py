@@ -18,8 +18,7 @@ from steersman.permissions.questions import CanUseTool
 from steersman.stores import SqliteStore
 from steersman.testing.script import call, say
 from steersman.web import Bridge, Viewer
-from steersman.web.steering import SESSION_VERBS
-from steersman.web.verbs import RIGHTS
+from steersman.web.verbs import RIGHTS, SESSION_VERBS
 from tests.web.staging import LIMIT, done, frame_where, scripted_agent, serving
 
 ACTS = ("see", "steer", "answer")
@@ -84,16 +83,11 @@ async def test_a_verb_is_refused_to_whoever_has_not_all_of_its_rights(
                         answer = await done(bob, "1", verb, **body)
                     error = answer.get("error") or answer["answer"]["outcomes"][0]["error"]
                     refused[acts] = error["code"] == "not_allowed"
-        still = await _list_of(bridge)
+        still = await bridge.inbox.list()
 
     assert refused
     assert all(refused.values())
     assert [each.id for each in still] == [ask]
-
-
-async def _list_of(bridge: Bridge) -> list[Ask]:
-    found: Any = bridge.inbox.list()
-    return found if isinstance(found, list) else await found
 
 
 async def test_who_may_not_see_an_ask_does_not_learn_who_has_answered_it(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from starlette.requests import HTTPConnection
 
 from steersman.testing.script import say
 from steersman.web import Bridge, Viewer
-from steersman.web.sse import raw_event_of
+from steersman.web.routes import raw_event_of
 from tests.web.staging import scripted_agent, serving
 
 

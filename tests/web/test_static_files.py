@@ -8,8 +8,8 @@ import pytest
 from starlette.requests import Request
 
 from steersman.web.failures import Refusal
+from steersman.web.routes import static_response
 from steersman.web.security import PAGE_HEADERS
-from steersman.web.static_files import static_response
 
 KINDS = {
     "a.html": "text/html; charset=utf-8",

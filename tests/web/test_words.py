@@ -11,7 +11,7 @@ import pytest
 from steersman.options import PermissionMode
 from steersman.testing.script import call, say
 from steersman.web import Bridge, Viewer, WebLimits
-from steersman.web.steering import SESSION_VERBS
+from steersman.web.verbs import SESSION_VERBS
 from tests.web.staging import scripted_agent
 from tests.web.test_routes import calling, entries_when_idle, opened_ask
 

@@ -29,7 +29,7 @@ from steersman.control.verbs import Answer, Verb
 from steersman.errors import ChannelClosed, Evidence, RequestError
 from steersman.hooks.events import PreToolUse
 from steersman.journal import Entry, Kind
-from steersman.journal.entries import NOTHING
+from steersman.journal.journal import NOTHING
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.messages.turns import Assistant
 from steersman.options import Options

@@ -30,11 +30,11 @@ from steersman.errors import (
 )
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.calls import ToolCallRecord
+from steersman.journal.costs import unreported_in
 from steersman.journal.ends import ended_by_hook, outcome_of, was_deferred
 from steersman.journal.journal import DEFAULT_MEMORY
 from steersman.journal.text import TextStream
 from steersman.journal.totals import SessionTotals
-from steersman.journal.unreported import unreported_in
 from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Result

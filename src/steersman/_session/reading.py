@@ -11,7 +11,7 @@ from steersman._session.readers import JournalReader, StoredReader, TurnReader
 from steersman._session.turn import LINES, TurnSession
 from steersman.errors import ChannelClosed, Described, UsageError
 from steersman.journal import Entry, Kind, Lagged
-from steersman.journal.entries import message_of
+from steersman.journal.journal import message_of
 from steersman.messages.parsing import Message
 from steersman.messages.turns import User
 from steersman.options import checks

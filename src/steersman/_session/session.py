@@ -50,10 +50,9 @@ from steersman.errors import (
     UsageError,
 )
 from steersman.journal import Entry, Kind, Lagged, Move, Phase, TurnResult
-from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.snapshot import SessionEnded, SessionSnapshot, State, StateChanged, describe
-from steersman.journal.tasks import Task
+from steersman.journal.tasks import AgentNode, Task
 from steersman.messages.parsing import Message
 from steersman.options import Options, PermissionMode, checks
 from steersman.options.servers import McpServer

@@ -10,12 +10,11 @@ if TYPE_CHECKING:
     from steersman.errors import KeyTaken, PoisonedJob
     from steersman.fleet.budgets import BudgetPeriod, BudgetStatus
     from steersman.fleet.client import FleetClient, StoreStatus
-    from steersman.fleet.fleet import Fleet
+    from steersman.fleet.fleet import Drained, Fleet, FleetStatus
     from steersman.fleet.governor import Governor
     from steersman.fleet.job import Job, JobSource
     from steersman.fleet.ports import Engine, JobState
     from steersman.fleet.segments import segment
-    from steersman.fleet.status import Drained, FleetStatus
 else:
     __getattr__, __dir__ = by_name(
         __name__,
@@ -23,12 +22,11 @@ else:
             "errors": ("KeyTaken", "PoisonedJob"),
             "fleet.budgets": ("BudgetStatus", "BudgetPeriod"),
             "fleet.client": ("FleetClient", "StoreStatus"),
-            "fleet.fleet": ("Fleet",),
+            "fleet.fleet": ("Drained", "Fleet", "FleetStatus"),
             "fleet.governor": ("Governor",),
             "fleet.job": ("Job", "JobSource"),
             "fleet.ports": ("Engine", "JobState"),
             "fleet.segments": ("segment",),
-            "fleet.status": ("Drained", "FleetStatus"),
         },
         below="steersman",
     )

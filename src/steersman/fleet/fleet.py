@@ -7,6 +7,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self, get_args
 
@@ -15,17 +16,24 @@ from steersman._prompt_content import prompt_content
 from steersman.agent import Agent, Prompt, When
 from steersman.errors import ChannelClosed, UsageError
 from steersman.fleet.answers import AnswerWatch
-from steersman.fleet.budgets import BudgetPeriod, Budgets
+from steersman.fleet.budgets import (
+    BudgetPeriod,
+    Budgets,
+    BudgetStatus,
+    budget_of,
+    cost_of,
+    limits_fields,
+    limits_for,
+    usd_of,
+)
 from steersman.fleet.governor import Governor
 from steersman.fleet.job import Job
 from steersman.fleet.local_jobs import JobLives, LocalJob
 from steersman.fleet.ports import HIGHEST, LOWEST, JobSpec, SegmentEnd
 from steersman.fleet.queue import JobQueue, Join
 from steersman.fleet.scheduler import Scheduler
-from steersman.fleet.sessions import FleetSessions
+from steersman.fleet.sessions import FleetSessions, LocalRules
 from steersman.fleet.slots import Slots
-from steersman.fleet.specs import budget_of, cost_of, limits_fields, limits_for, usd_of
-from steersman.fleet.status import Drained, FleetStatus
 from steersman.options import Limits, checks
 
 if TYPE_CHECKING:
@@ -33,10 +41,66 @@ if TYPE_CHECKING:
     from steersman.ports import Clock
     from steersman.stores import PostgresStore, SqliteStore
 
+
 log = logging.getLogger("steersman.fleet")
 
 _check_limits = checks.optional(checks.instance_of(Limits, "a Limits value, or None"))
 _check_governor = checks.instance_of(Governor, "a Governor")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetStatus:
+    """A fleet at one moment: its jobs, and what its slots are used for.
+
+    `queued + held + running + parked + settled == sent`, and
+    `working + warm + ready + starting + closing + free == slots`.
+    """
+
+    sent: int
+    """Jobs since the fleet was opened."""
+    queued: int
+    """Jobs that wait for a slot, or for an earlier turn of their conversation."""
+    held: int
+    """Jobs that wait for memory, money or a rate limit; `holds` has the reasons."""
+    running: int
+    parked: int
+    """Jobs that wait for the user, without a CLI."""
+    settled: int
+    slots: int
+    working: int
+    """Slots with a turn, also while its CLI starts. Prompts that join a turn have no own slot."""
+    warm: int
+    """Slots with a session whose turn has settled."""
+    ready: int
+    """Slots with a CLI for a conversation to come."""
+    starting: int
+    """Slots with a CLI that is being started for a conversation to come."""
+    closing: int
+    """Slots whose CLI is being ended."""
+    free: int
+    at_once: int
+    """How many turns may run at once now: `slots`, or less after a rate limit."""
+    is_draining: bool = False
+    holds: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many jobs wait for what, in words: `held: rate limit until 14:05`."""
+    budgets: Mapping[str, BudgetStatus] = field(default_factory=dict[str, BudgetStatus])
+    faults: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The background tasks of the fleet that fail now, with their errors; they are tried again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained:
+    """What became of the jobs of a fleet that was drained."""
+
+    finished: int
+    """Turns that settled before the timeout."""
+    parked: int
+    """Turns that were parked: the next fleet of the same store continues them."""
+    stopped: int
+    """Turns that were stopped, because their asks are in no store; sent again with their key they
+    continue."""
+    queued: int
+    """Jobs that have not begun."""
 
 
 class Fleet:
@@ -70,7 +134,9 @@ class Fleet:
         self._budgets = Budgets(clock)
         self._lives = JobLives()
         self._inbox = _inbox_of(store)
-        self._sessions = FleetSessions(self.agents, self._lives, inbox=self._inbox, clock=clock)
+        self._sessions = FleetSessions(
+            self.agents, LocalRules(self._inbox), self._lives, clock=clock
+        )
         scheduler = Scheduler(
             slots,
             idle=idle,
@@ -85,7 +151,7 @@ class Fleet:
         self._queue = JobQueue(self._slots, clock=clock, settled=self._lives.ended)
         self._background = BackgroundTasks(log)
         self._answers = AnswerWatch(self._queue, self._background)
-        self._lives.connect(self._slots, self._answers)
+        self._lives.connect(self._answers)
         self._is_open = False
 
     # Start and end

@@ -10,8 +10,8 @@ from steersman import _json
 from steersman._json import JsonDict, JsonObject
 from steersman.errors import PoisonedJob, SteersmanError
 from steersman.fleet.ports import Engine, JobSpec, SegmentEnd
+from steersman.journal.json_form import result_to_json
 from steersman.journal.results import Outcome, TurnResult
-from steersman.journal.value_json import result_to_json
 
 LONGEST_WAIT = 24 * 3600.0
 """Seconds after which a job looks at its messages again."""

@@ -16,10 +16,9 @@ from steersman.errors import ReaderLagged
 from steersman.fleet.answers import AnswerWatch
 from steersman.fleet.ports import JobSpec, JobState
 from steersman.fleet.queue import JobQueue
-from steersman.fleet.slots import Slots
 from steersman.journal import Entry, Kind
+from steersman.journal.json_form import result_from_json
 from steersman.journal.results import TurnResult
-from steersman.journal.value_json import result_from_json
 from steersman.ports import Clock
 
 
@@ -107,12 +106,11 @@ class JobLives:
         self._lives: dict[str, JobLife] = {}
         self._settled: WeakValueDictionary[str, JobLife] = WeakValueDictionary()
         """Those that may still be read: they keep the journals of their sessions."""
-        self._slots: Slots | None = None
         self._answers: AnswerWatch | None = None
 
-    def connect(self, slots: Slots, answers: AnswerWatch) -> None:
-        """Pass on to these what sessions report."""
-        self._slots, self._answers = slots, answers
+    def connect(self, answers: AnswerWatch) -> None:
+        """Watch the inboxes of parked jobs from now on."""
+        self._answers = answers
 
     def of(self, spec: JobSpec, result: JsonObject | None) -> JobLife:
         """Return the life of a job, which may have settled with `result`."""
@@ -151,16 +149,6 @@ class JobLives:
         life.last = result
         if result.outcome == "parked" and life.turns and self._answers is not None:
             self._answers.watch(life.turns[-1].session.options.inbox)
-
-    def waits(self, conversation: str, *, is_waiting: bool) -> None:
-        """Record that a session waits only for the user; or no longer."""
-        if self._slots is not None:
-            self._slots.waits(conversation, is_waiting=is_waiting)
-
-    def limited(self, conversation: str, until: float) -> None:
-        """Record that the API refuses requests until a time."""
-        if self._slots is not None:
-            self._slots.limited(conversation, until)
 
 
 def _read(result: JsonObject | None) -> TurnResult:

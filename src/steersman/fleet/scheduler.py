@@ -10,21 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steersman.fleet.budgets import Budgets
-from steersman.fleet.holds import Hold, behind, memory_hold, rate_hold
-from steersman.fleet.line import Line
-from steersman.fleet.orders import (
+from steersman.fleet.conversations import (
     Action,
     Begin,
     Close,
     ConversationState,
     Leave,
+    Line,
     Order,
     Prepare,
     Refuse,
+    SlotTable,
 )
+from steersman.fleet.holds import Hold, RateControl, behind, memory_hold, rate_hold
 from steersman.fleet.ports import NO_SLOT
-from steersman.fleet.rate_limits import RateControl
-from steersman.fleet.slot_table import SlotTable
 
 
 class Scheduler:
@@ -123,6 +122,8 @@ class Scheduler:
             conversation.head, conversation.is_parked = None, False
         else:
             conversation.turns.remove(known)
+        if not conversation.turns:
+            conversation.entered = None
         self._settle(order, self._spent.pop(order, 0.0))
         self._enter(conversation)
         self._tidy(conversation)

@@ -1,6 +1,6 @@
 """Runs segments on a few slots: a `Scheduler` with a clock, tasks and sessions.
 
-A fleet in one process has one. Workers of a fleet over processes have the queues of their engine.
+A fleet in one process has one, and so has each worker of a fleet over processes.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from steersman.errors import LimitReached
+from steersman.fleet.budgets import cost_of, usd_of
+from steersman.fleet.conversations import Action, Begin, Close, Leave, Order, Prepare
 from steersman.fleet.governor import Governor
 from steersman.fleet.holds import Hold
 from steersman.fleet.jobs import failed_result
-from steersman.fleet.orders import Action, Begin, Close, Leave, Order, Prepare
 from steersman.fleet.ports import JobSpec, SegmentEnd
 from steersman.fleet.scheduler import Scheduler
-from steersman.fleet.specs import cost_of, usd_of
+from steersman.fleet.sessions import AGAIN, Reports
 from steersman.ports import Clock
 
 log = logging.getLogger("steersman.fleet")
 
 LOOK_AGAIN = 1.0
 """Seconds until memory is looked at again while it is short."""
+LONGEST_HOLD = 60.0
+"""Seconds after which a turn that was held is tried again, at most."""
 STARTING = 3.0
 """Seconds until a CLI that was started has taken the memory that it needs."""
 
@@ -35,7 +38,7 @@ STARTING = 3.0
 class Runner(Protocol):
     """Runs the segments; `FleetSessions` is one."""
 
-    async def run(self, spec: JobSpec, number: int) -> SegmentEnd:
+    async def run(self, spec: JobSpec, number: int, reports: Reports) -> SegmentEnd:
         """Run a segment on a slot."""
         ...
 
@@ -55,7 +58,7 @@ class Runner(Protocol):
         """End the turn of a conversation as parked."""
         ...
 
-    async def prepare(self, agent: str) -> str:
+    async def prepare(self, agent: str, reports: Reports) -> str:
         """Start a session for a conversation to come, and return its name."""
         ...
 
@@ -81,6 +84,9 @@ class Slots:
     clock: Clock = time.time
     """The time of day, for words and rate limits. Intervals are those of the event loop."""
     spare_agent: str = "default"
+    is_shared: bool = False
+    """Whether others share the engine: a turn that is held goes back to it, for any of them, and
+    budgets are those of its store."""
     _waiting: dict[str, _Waiting] = field(default_factory=dict[str, _Waiting])
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
     _timer: asyncio.TimerHandle | None = None
@@ -97,6 +103,8 @@ class Slots:
 
         Raises `LimitReached` if its budget has no room. Cancelling the call cancels the segment.
         """
+        if spec.id in self._waiting:
+            return SegmentEnd(state="again", why="it has not ended here", after=AGAIN)
         end: asyncio.Future[SegmentEnd] = asyncio.get_running_loop().create_future()
         waiting = self._waiting[spec.id] = _Waiting(spec, number, end)
         order = Order(
@@ -104,7 +112,7 @@ class Slots:
             conversation=spec.conversation,
             priority=spec.priority,
             is_next=is_next,
-            budget=spec.budget,
+            budget=None if self.is_shared else spec.budget,
             amount=usd_of(spec.limits),
         )
         self.scheduler.submit(order)
@@ -159,7 +167,20 @@ class Slots:
             self._starts.popleft()
         for action in self.scheduler.decide(now, self._free_memory(), len(self._starts)):
             self._do(action)
+        if self.is_shared:
+            self._give_back(now)
         self._set_timer(now)
+
+    def _give_back(self, now: float) -> None:
+        """End the segments that are held, so that another worker can run them."""
+        for id_, waiting in tuple(self._waiting.items()):
+            hold = self.scheduler.hold(id_, now)
+            if hold is None or hold.state != "held" or waiting.end.done():
+                continue
+            self.scheduler.forget(id_)
+            after = min(max(hold.seconds or 0.0, AGAIN), LONGEST_HOLD)
+            why = hold.words(self.clock())
+            waiting.end.set_result(SegmentEnd(state="again", why=why, after=after))
 
     def _set_timer(self, now: float) -> None:
         if self._timer is not None:
@@ -198,7 +219,7 @@ class Slots:
         return task
 
     def _begin(self, waiting: _Waiting) -> None:
-        waiting.running = self._spawn(self.runner.run(waiting.spec, waiting.number))
+        waiting.running = self._spawn(self.runner.run(waiting.spec, waiting.number, self))
         waiting.running.add_done_callback(lambda task: self._ended(waiting, task))
 
     def _ended(self, waiting: _Waiting, task: asyncio.Task[SegmentEnd]) -> None:
@@ -250,7 +271,7 @@ class Slots:
     async def _prepare(self) -> None:
         name: str | None = None
         try:
-            name = await self.runner.prepare(self.spare_agent)
+            name = await self.runner.prepare(self.spare_agent, self)
         except Exception:
             # Without this the fleet would try again at once, and for ever.
             self.scheduler.warm = 0

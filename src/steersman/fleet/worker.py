@@ -26,8 +26,7 @@ from steersman.fleet.answers import AnswerSignals
 from steersman.fleet.governor import Governor
 from steersman.fleet.jobs import answered
 from steersman.fleet.ports import job_id
-from steersman.fleet.segments import StoreSegments
-from steersman.fleet.turn_gate import TurnGate
+from steersman.fleet.segments import PARKING, StoreSegments
 from steersman.stores import WorkerRow
 
 if TYPE_CHECKING:
@@ -50,8 +49,6 @@ FULL_LOOK = 60.0
 """Seconds between two looks at all jobs for workers that have no row."""
 FORGOTTEN = 3600.0
 """Seconds after which the row of a dead worker is removed."""
-PARKING = 15.0
-"""Seconds that sessions have to park at the end."""
 
 
 def worker_name() -> str:
@@ -119,11 +116,13 @@ class Worker:
             segments = self._segments = StoreSegments(
                 self._agents,
                 store,
+                slots=self._slots,
                 lease=self._lease,
                 park_after=self._park_after,
                 is_shared=self._place.path is None,
-                gate=TurnGate(self._slots, self._governor),
+                governor=self._governor,
             )
+            stack.push_async_callback(segments.aclose)
             engine = await stack.enter_async_context(self._make_engine(self._place))
             self._engine = engine
             try:
@@ -193,11 +192,8 @@ class Worker:
         await self._drain.wait()
         runner = engine.runner
         runner.stop_taking()
-        running = list(runner.segments.values())
-        if running and self._timeout > 0:
-            await asyncio.wait(running, timeout=self._timeout)
-        await segments.park_all()
-        # One that has just been taken is parked by itself.
+        await segments.drain(self._timeout)
+        # One that has just been taken is given back.
         if running := list(runner.segments.values()):
             await asyncio.wait(running, timeout=PARKING)
         await runner.written(PARKING)

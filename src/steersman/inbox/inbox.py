@@ -16,8 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from steersman.errors import AskError, AskNotFound, SteersmanError, UsageError
-from steersman.inbox.changes import EXPIRED, AskOutcome, Change, Watch
-from steersman.inbox.checks import (
+from steersman.inbox.changes import (
+    EXPIRED,
+    AskOutcome,
+    Change,
+    Watch,
     answer_each,
     check_answer,
     check_expires_after,
@@ -92,7 +95,7 @@ class Inbox:
 
     # For the program that shows and answers asks
 
-    def list(
+    async def list(
         self,
         *,
         session: str | None = None,
@@ -110,14 +113,12 @@ class Inbox:
             and assignee in (None, ask.assignee)
         ]
 
-    def get(self, ask_id: str, *, session: str | None = None) -> Ask:
+    async def get(self, ask_id: str, *, session: str | None = None) -> Ask:
         """Return an open ask. Raises `AskNotFound`, `AlreadyAnswered` or `AskGone`.
 
         Raises `UsageError` if several sessions have an ask with this id and `session` is not given.
         """
-        key = self._key(ask_id, session)
-        with self._lock:
-            return self._waiting(key).ask
+        return self._ask(self._key(ask_id, session))
 
     async def answer(
         self,
@@ -139,7 +140,7 @@ class Inbox:
         """
         check_name("by", by)
         key = self._key(ask_id, session)
-        check_answer(self.get(key[1], session=key[0]), answer, seen_of(ask_id, seen))
+        check_answer(self._ask(key), answer, seen_of(ask_id, seen))
         return self._end(key, AskOutcome(key[1], "answered", by, answer))
 
     async def answer_many(
@@ -188,9 +189,8 @@ class Inbox:
     # How an ask ends
 
     def _expire(self, key: _Key, by: str) -> AskOutcome:
-        session, ask_id = key
-        refusal = self.get(ask_id, session=session).refusal(EXPIRED)
-        return self._end(key, AskOutcome(ask_id, "expired", by, refusal))
+        refusal = self._ask(key).refusal(EXPIRED)
+        return self._end(key, AskOutcome(key[1], "expired", by, refusal))
 
     def _end(self, key: _Key, outcome: AskOutcome) -> AskOutcome:
         """Remove an ask and keep its outcome; a later answer gets an error that names the first."""
@@ -221,6 +221,10 @@ class Inbox:
             several = f"one of {', '.join(map(repr, sessions))}: each has an ask {ask_id!r}"
             raise UsageError("session", None, several)
         return (sessions[0] if sessions else ""), ask_id
+
+    def _ask(self, key: _Key) -> Ask:
+        with self._lock:
+            return self._waiting(key).ask
 
     def _waiting(self, key: _Key) -> _Open:
         waiting = self._open.get(key)

@@ -1,7 +1,6 @@
 """StoredInbox: asks in a database, which are answered from any process, also after a restart.
 
-`list` and `get` are async here, and not in `Inbox`: other processes open and answer asks too, so
-only the database knows, and reading it takes time that an event loop does not have.
+Other processes open and answer asks too, so only the database knows which are open.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from uuid import uuid4
 
 from steersman._json import is_sequence
 from steersman.errors import AskNotFound, SteersmanError, StoreError, UsageError
-from steersman.inbox.changes import AskOutcome, Watch
-from steersman.inbox.checks import (
+from steersman.inbox.changes import (
+    AskOutcome,
+    Watch,
     answer_each,
     check_answer,
     check_expires_after,
     check_name,
     seen_of,
 )
-from steersman.inbox.keeper import AskKeeper
+from steersman.inbox.keeper import AskKeeper, Waiting
 from steersman.inbox.rows import AskRow, AskRows, Ending, ReadyWork
-from steersman.inbox.waiting import Waiting
 from steersman.permissions import Ask, AskKind, QuestionAnswer
 from steersman.permissions.asks import Answer
 from steersman.permissions.json_form import answer_to_json

@@ -10,7 +10,7 @@ from typing import Literal
 
 from steersman import _json
 from steersman._json import Json, JsonDict
-from steersman.journal.entries import Entry, Kind
+from steersman.journal.journal import Entry, Kind
 from steersman.journal.partial_json import GrowingText, PartialJson
 from steersman.messages.content import Block, TextBlock, ThinkingBlock, ToolUseBlock
 from steersman.messages.turns import Assistant, StreamEvent

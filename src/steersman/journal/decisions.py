@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from steersman import _json
-from steersman.journal.entries import Entry, Kind
+from steersman.journal.journal import Entry, Kind
 from steersman.messages.content import ToolResultBlock, ToolUseBlock
 from steersman.messages.system import Init, Status
 from steersman.messages.turns import Assistant, User

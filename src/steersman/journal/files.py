@@ -16,7 +16,7 @@ from steersman import _json
 from steersman._json import Json, JsonDict, JsonObject
 from steersman._struct import DECODE_ERRORS
 from steersman.errors import Described, UsageError
-from steersman.journal.entries import Entry, Kind
+from steersman.journal.journal import Entry, Kind
 
 __all__ = [
     "EXITED",

@@ -15,15 +15,14 @@ from steersman import _json
 from steersman._json import JsonDict, JsonObject
 from steersman._struct import DECODE_ERRORS
 from steersman.errors import SteersmanError, TurnStopped
-from steersman.journal.agents import AgentNode
-from steersman.journal.costs import totals_in
-from steersman.journal.entries import Entry, Kind
+from steersman.journal.costs import Unreported, totals_in
+from steersman.journal.journal import Entry, Kind
 from steersman.journal.results import Outcome, TurnResult
 from steersman.journal.snapshot import SessionSnapshot, State
 from steersman.journal.state import StateChange, StateFollower, snapshot_of
+from steersman.journal.tasks import AgentNode
 from steersman.journal.text import TextStream
 from steersman.journal.totals import SessionTotals
-from steersman.journal.unreported import Unreported
 from steersman.messages.parsing import Message
 
 __all__ = ["Replayed", "replay"]

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 from steersman._json import Json, JsonDict
 from steersman.errors import SteersmanError
-from steersman.journal.agents import AgentNode, agent_tree
 from steersman.journal.calls import ToolCallRecord, ToolCallTracker
-from steersman.journal.costs import Cost, add_usage
+from steersman.journal.costs import Cost, Unreported, add_usage
 from steersman.journal.ends import Outcome, cause_of
 from steersman.journal.journal import DEFAULT_MEMORY, ENTRY_WEIGHT
-from steersman.journal.tasks import TaskRegistry
+from steersman.journal.tasks import AgentNode, TaskRegistry, agent_tree
 from steersman.journal.text import AssistantText
-from steersman.journal.unreported import Unreported
 from steersman.messages.content import Block
 from steersman.messages.parsing import Message, to_json
 from steersman.messages.turns import Assistant, Result, User

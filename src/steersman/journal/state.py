@@ -17,11 +17,11 @@ from steersman import _json
 from steersman._json import Json, JsonDict, JsonObject
 from steersman._struct import CONVERT_ERRORS
 from steersman.control.mcp import TOOL_USE_ID_META
-from steersman.journal.entries import Entry, Kind
-from steersman.journal.phases import Phase
+from steersman.journal.journal import Entry, Kind
 from steersman.journal.snapshot import (
     PendingPermission,
     PendingToolCall,
+    Phase,
     Retrying,
     SessionSnapshot,
     State,

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from steersman._struct import DECODE_ERRORS
-from steersman.journal.entries import Entry, Kind
+from steersman.journal.journal import Entry, Kind
 from steersman.messages.content import Block, TextBlock
 from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Assistant, StreamEvent, User

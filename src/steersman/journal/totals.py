@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from steersman import _json
 from steersman.errors import SteersmanError
-from steersman.journal.agents import AgentNode, agent_tree
 from steersman.journal.calls import ToolCallRecord, ToolCallTracker, tool_ends_in
-from steersman.journal.costs import Cost, CostTracker
+from steersman.journal.costs import Cost, CostTracker, Unreported
 from steersman.journal.ends import Outcome, cause_of
-from steersman.journal.entries import Entry, Kind
-from steersman.journal.journal import DEFAULT_MEMORY
+from steersman.journal.journal import DEFAULT_MEMORY, Entry, Kind
 from steersman.journal.results import TurnResult, TurnResultBuilder
-from steersman.journal.tasks import Task, TaskRegistry
-from steersman.journal.unreported import Unreported
+from steersman.journal.tasks import AgentNode, Task, TaskRegistry, agent_tree
 from steersman.messages.content import ToolUseBlock
 from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import Message

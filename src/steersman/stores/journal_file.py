@@ -21,8 +21,7 @@ from steersman.errors import UsageError
 from steersman.journal import Entry, Kind
 from steersman.journal.files import Header, line_of
 from steersman.journal.json_form import EntryEncoder
-from steersman.stores.journal_places import examine
-from steersman.stores.journal_reader import Identity, StoredEntries, identity_of
+from steersman.stores.journal_reader import Identity, StoredEntries, examine, identity_of
 
 if sys.platform != "win32":
     import fcntl

@@ -13,6 +13,7 @@ from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder
 
 from steersman.stores.entry_json import decode
+from steersman.transcripts.blocks import OpenFile, lines_forward
 
 Opened: TypeAlias = tuple[BinaryIO, int]
 """An open file, and how much of it is to be read."""
@@ -82,24 +83,10 @@ class KnownEntries:
 
 def lines_until(file: BinaryIO, size: int, begin: int = 0) -> Iterator[bytes]:
     """Return the lines that are entries, from `begin` to `size`, without their newlines."""
-    file.seek(begin)
-    left = size - begin
-    rest: list[bytes] = []
-    while left > 0:
-        block = file.read(min(left, BLOCK))
-        if not block:
-            break
-        left -= len(block)
-        first, *lines = block.split(b"\n")
-        rest.append(first)
-        if lines:
-            lines.insert(0, b"".join(rest))
-            rest = [lines.pop()]
-            yield from filter(_is_entry, lines)
     # A last line without a newline was cut off, unless only the newline is missing.
-    last = b"".join(rest)
-    if _is_entry(last):
-        yield last
+    for line in lines_forward(OpenFile(file, size), begin, block=BLOCK):
+        if _is_entry(line.data):
+            yield line.data
 
 
 def _is_entry(line: bytes) -> bool:

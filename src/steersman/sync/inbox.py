@@ -50,8 +50,6 @@ class Inbox:
         assignee: str | None = None,
     ) -> list[Ask]:
         """Return the open asks, the oldest first."""
-        if isinstance(self.inbox, AsyncInbox):
-            return self.inbox.list(session=session, kind=kind, assignee=assignee)
         return self._portal.call(self.inbox.list, session=session, kind=kind, assignee=assignee)
 
     def get(self, ask_id: str, *, session: str | None = None) -> Ask:
@@ -59,8 +57,6 @@ class Inbox:
 
         Raises `UsageError` if several sessions have an ask with this id and `session` is not given.
         """
-        if isinstance(self.inbox, AsyncInbox):
-            return self.inbox.get(ask_id, session=session)
         return self._portal.call(self.inbox.get, ask_id, session=session)
 
     def answer(

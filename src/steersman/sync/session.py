@@ -22,10 +22,9 @@ from steersman.control.session import InterruptReceipt
 from steersman.control.verbs import Verb
 from steersman.errors import RequestTimeout, SteersmanError, UsageError
 from steersman.journal import Entry, Kind, Lagged, Phase, TurnResult
-from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.snapshot import SessionEnded, SessionSnapshot, State, StateChanged
-from steersman.journal.tasks import Task
+from steersman.journal.tasks import AgentNode, Task
 from steersman.messages import Message
 from steersman.options import Options, PermissionMode
 from steersman.options.servers import McpServer

@@ -1,4 +1,4 @@
-"""The lines of a session file, forwards and backwards, read in blocks.
+"""The lines of a file of JSON lines, forwards and backwards, read in blocks.
 
 A `Source` gives bytes at an offset. It may grow, shrink or be replaced between two reads, so every
 loop here ends by itself: forwards at the first read that gives nothing, backwards at offset 0.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple, Protocol
 
 BLOCK = 1 << 18
 FIRST_BLOCK = 1 << 16
@@ -35,6 +36,19 @@ class Line(NamedTuple):
     data: bytes
     is_ended: bool
     """Whether a newline follows. The last line of a file may have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """The first `size` bytes of an open file, as a `Source`."""
+
+    file: BinaryIO
+    size: int
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes from `offset`."""
+        self.file.seek(offset)
+        return self.file.read(max(0, min(size, self.size - offset)))
 
 
 class LinesSource:

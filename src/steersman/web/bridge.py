@@ -23,8 +23,7 @@ from steersman._json import JsonDict
 from steersman.agent import Agent, Session
 from steersman.errors import UsageError
 from steersman.inbox import Inbox, StoredInbox
-from steersman.web.asks import AnyInbox, OpenAsks
-from steersman.web.continuing import Continuing
+from steersman.web.asks import AnyInbox, Continuing, OpenAsks
 from steersman.web.conversations import Conversations, check_agents
 from steersman.web.failures import LOG, Refusal, error_response, refusal_of
 from steersman.web.fields import Fields

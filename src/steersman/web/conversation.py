@@ -28,7 +28,7 @@ from steersman.options.keywords import OptionKwargs
 from steersman.ports import Asks, StoredTurn, SupportsWork
 from steersman.web.failures import Refusal
 from steersman.web.feed import Feed
-from steersman.web.pages import last_of
+from steersman.web.records import last_of
 
 TITLE = 80
 QUEUED_TEXT = 2000

@@ -15,8 +15,7 @@ from typing import TypeAlias
 from steersman.journal import Entry
 from steersman.journal.json_form import EntryEncoder
 from steersman.web.failures import LOG
-from steersman.web.pages import at_of, last_of, record_at, records_after
-from steersman.web.records import frame_of_line, prefix_of
+from steersman.web.records import at_of, frame_of_line, last_of, prefix_of, record_at, records_after
 
 MEMORY = 1024 * 1024
 """Bytes of the newest entries that are kept in memory."""

@@ -1,12 +1,19 @@
-"""The routes of a bridge: requests in, answers out. Who may come in was decided before."""
+"""The routes of a bridge: requests in, answers and event streams out, and the page of the console.
+
+Who may come in was decided before.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import hashlib
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -14,19 +21,17 @@ from starlette.types import Message, Receive, Scope, Send
 
 from steersman import _json
 from steersman._json import JsonDict
+from steersman._struct import DECODE_ERRORS
 from steersman.journal import snapshot_to_json
 from steersman.web.failures import Refusal, bad_request, json_response
+from steersman.web.feed import Batch, Feed
 from steersman.web.fields import Fields
 from steersman.web.limits import Connections, WebLimits
 from steersman.web.live import after_of
 from steersman.web.openapi import description
-from steersman.web.pages import last_of, record_at, records_before
-from steersman.web.records import cut, frame_of_line
-from steersman.web.security import API_HEADERS
-from steersman.web.sse import EventStream
-from steersman.web.static_files import static_response
-from steersman.web.steering import SESSION_VERBS
-from steersman.web.verbs import Verbs
+from steersman.web.records import cut, frame_of_line, last_of, record_at, records_before
+from steersman.web.security import API_HEADERS, PAGE_HEADERS
+from steersman.web.verbs import SESSION_VERBS, Verbs
 from steersman.web.viewers import LinkLogin, Viewer
 
 PAGES = frozenset({"/", "/static/"})
@@ -321,3 +326,139 @@ def _time(given: str) -> float:
         return float(given)
     except ValueError:
         raise bad_request("what follows @ must be the time of an entry") from None
+
+
+ALIVE = 15.0
+"""Seconds between two comments, so that proxies keep the connection."""
+
+SPOKEN = frozenset({"message", "partial", "bookkeeping"})
+"""The kinds whose lines the CLI has written as part of the conversation."""
+
+_NUMBER = re.compile(rb'\{"session":"[^"]*","seq":(\d+),"at":([^,]+),')
+
+
+class EventStream:
+    """The events of one session for one viewer."""
+
+    def __init__(self, feed: Feed, after: int, *, is_raw: bool) -> None:
+        self._feed = feed
+        self._after = after
+        self._is_raw = is_raw
+        self._news = asyncio.Event()
+        self._is_closing = False
+
+    def close(self) -> None:
+        """End the stream; the viewer connects again."""
+        self._is_closing = True
+        self._news.set()
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Yield bytes with whole events, until the stream is closed."""
+        self._feed.add(self._notify)
+        try:
+            # The headers go out with the first bytes.
+            yield b": follows\n\n"
+            while not self._is_closing:
+                self._news.clear()
+                batch = await self._feed.next(self._after)
+                if batch.upto:
+                    yield self._encoded(batch)
+                    self._after = batch.upto
+                elif not await self._has_news():
+                    yield b": alive\n\n"
+        finally:
+            self._feed.remove(self._notify)
+
+    def _notify(self, _session: str) -> None:
+        self._news.set()
+
+    async def _has_news(self) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ALIVE):
+                await self._news.wait()
+                return True
+        return False
+
+    def _encoded(self, batch: Batch) -> bytes:
+        parts: list[bytes] = []
+        if batch.lost:
+            parts.append(b"event: lagged\ndata: %d\n\n" % batch.lost)
+        for frame in batch.text.encode().split(b"\n") if batch.text else ():
+            number = _NUMBER.match(frame)
+            data = raw_event_of(frame) if self._is_raw else b"data: " + frame
+            if number is not None and data is not None:
+                parts.append(b"id: %b@%b\n%b\n\n" % (number[1], number[2], data))
+        return b"".join(parts)
+
+
+class _Spoken(msgspec.Struct):
+    """The fields of a record that hold a line."""
+
+    kind: str = ""
+    frame: msgspec.Raw = msgspec.Raw()
+    text: str = ""
+
+
+_decode = msgspec.json.Decoder(_Spoken).decode
+
+
+def raw_event_of(frame: bytes) -> bytes | None:
+    """Return the `data` lines of the CLI's line in a frame; None if it has none."""
+    try:
+        found = _decode(frame)
+    except DECODE_ERRORS:
+        loose = _json.loads(frame)
+        found = _Spoken(str(loose.get("kind")), text=str(loose.get("text", "")))
+    if found.kind not in SPOKEN:
+        return None
+    said = bytes(found.frame) or found.text.encode("utf-8", "surrogatepass")
+    return b"\n".join(b"data: " + line for line in said.split(b"\n")) if said else None
+
+
+FOLDER = Path(__file__).parent / "static"
+
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".json": "application/json",
+    ".webmanifest": "application/manifest+json",
+    ".map": "application/json",
+    ".woff2": "font/woff2",
+    ".txt": "text/plain; charset=utf-8",
+}
+
+NOT_BUILT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>steersman</title></head>
+<body><h1>The console is not built</h1>
+<p>The bridge works, but this checkout has no console. Build it with <code>make console</code>,
+or install the wheel, which contains it.</p></body></html>
+"""
+
+
+def static_response(request: Request, name: str, folder: Path = FOLDER) -> Response:
+    """Return a file of the console. Raises `Refusal` if there is none with this name."""
+    kind = KINDS.get(Path(name).suffix)
+    # A plain name: nothing above the folder and nothing hidden can be asked for.
+    is_plain = name == Path(name).name and not name.startswith(".") and "\\" not in name
+    data = _read(folder / name) if kind is not None and is_plain else None
+    if data is None and name == "index.html":
+        return Response(NOT_BUILT, 200, PAGE_HEADERS, KINDS[".html"])
+    if data is None:
+        raise Refusal(404, "not_found", "there is no such file")
+    tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+    headers = {**PAGE_HEADERS, "ETag": tag}
+    if request.headers.get("if-none-match") == tag:
+        return Response(None, 304, headers)
+    return Response(data, 200, headers, kind)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError):
+        # A name with a NUL is no file name.
+        return None

@@ -262,7 +262,7 @@ async def test_an_ask_answered_after_its_session_ended_is_a_clear_error() -> Non
         await session.send("go")
         (waiting,) = await opened_asks(inbox, 1)
 
-    assert inbox.list() == []
+    assert await inbox.list() == []
     with pytest.raises(AskGone, match="session"):
         await inbox.answer(waiting.id, Allow(), by="ann")
 

@@ -29,8 +29,8 @@ from steersman._session.leases import RESERVE
 from steersman.errors import StoreError
 from steersman.ports import Channel, Launch, Receiver
 from steersman.stores._sql.database import Work
-from steersman.stores._sql.sqlite_database import LATE, SOON, SqliteDatabase, SqliteFile
 from steersman.stores._sql.store import SqlStore
+from steersman.stores.sqlite import LATE, SOON, SqliteDatabase, SqliteFile
 from steersman.testing.faults import NothingScheduled
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, call, calls, say, stall

@@ -1,4 +1,6 @@
-"""Imports DBOS, and makes it safe: a fleet reads JSON only, and gets errors in our words.
+"""Imports DBOS and makes it safe: a fleet reads JSON only, and gets errors in our words.
+
+Workers also prepare the engine's tables here.
 
 Nothing else imports it, so a program that has no fleet over processes does not load it. What is
 changed in the module `dbos` is seen by calls of the fleet only: the program may use DBOS, too.
@@ -6,14 +8,19 @@ changed in the module `dbos` is seen by calls of the fleet only: the program may
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from steersman.errors import StoreError, UsageError
+from steersman.fleet._dbos.places import Place
 
 APPLICATION = "steersman-fleet"
 VERSION = "1"
@@ -114,3 +121,42 @@ def errors_translated(where: str) -> Generator[None]:
         raise StoreError(f"{where}: {reason}", hint=hint) from error
     except DBOSException as error:
         raise StoreError(f"{where}: {error}") from error
+
+
+PATIENCE = 60.0
+"""Seconds to wait for another worker that prepares the same file."""
+POLL = 0.05
+
+
+def prepare(place: Place) -> None:
+    """Create the tables, or bring them to the version of the engine. Raises `StoreError`."""
+    dbos = load()
+    with errors_translated(place.name):
+        if place.path is None:
+            # The engine has a lock of its own in PostgreSQL.
+            dbos.DBOS.migrate(place.database, schema=place.schema)
+            return
+        with _alone(place.path):
+            dbos.DBOS.migrate(place.database)
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """Wait for the workers that prepare the file, and keep others away.
+
+    The lock is on the folder: to open and close the file would drop SQLite's own locks on it.
+    """
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise StoreError(f"{path}: another worker prepares it") from None
+                time.sleep(POLL)
+        yield
+    finally:
+        os.close(folder)

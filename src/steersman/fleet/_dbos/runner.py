@@ -21,7 +21,15 @@ from steersman import _json
 from steersman._background import BackgroundTasks
 from steersman._json import JsonDict, JsonObject
 from steersman.errors import PoisonedJob, SteersmanError, StoreError, UsageError
-from steersman.fleet._dbos.job_table import DbosJobs
+from steersman.fleet._dbos.job_table import (
+    ENDED,
+    DbosJobs,
+    end_from_json,
+    end_to_json,
+    segment_id,
+    spec_from_json,
+    spec_to_json,
+)
 from steersman.fleet._dbos.loading import (
     APPLICATION,
     JOB,
@@ -32,18 +40,10 @@ from steersman.fleet._dbos.loading import (
     claim,
     errors_translated,
     load,
+    prepare,
     release,
 )
 from steersman.fleet._dbos.places import Place
-from steersman.fleet._dbos.preparing import prepare
-from steersman.fleet._dbos.rows import (
-    ENDED,
-    end_from_json,
-    end_to_json,
-    segment_id,
-    spec_from_json,
-    spec_to_json,
-)
 from steersman.fleet.jobs import failed_result
 from steersman.fleet.ports import HIGHEST, JobSpec, Segment, SegmentEnd
 

@@ -15,8 +15,7 @@ from steersman.errors import UsageError
 from steersman.inbox.rows import AskRow, Ending
 from steersman.permissions import Allow, Ask, CanUseTool, EarlierAnswer
 from steersman.permissions.json_form import answer_from_json, ask_from_json, ask_to_json
-from steersman.stores._sql.database import Database, Transaction
-from steersman.stores.plain_text import from_plain, to_plain
+from steersman.stores._sql.database import Database, Transaction, from_plain, to_plain
 
 VERSION = 1
 """The version of the rows that this release writes; it leaves later ones alone."""

@@ -2,7 +2,7 @@
 
 A table hands a function to `read` or `write`; it runs in the thread of the database, so that a
 transaction never waits for the event loop of a caller, and can be made again if the confirmation
-of a commit was lost.
+of a commit was lost. Names are written without NUL, which PostgreSQL has not, and lone surrogates.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import abc
 import asyncio
 import logging
 import os
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -158,3 +159,21 @@ class Database(abc.ABC):
     @abc.abstractmethod
     async def _signal(self, changed: Callable[[], None]) -> None:
         """Call `changed` whenever another connection may have written, until cancelled."""
+
+
+_ODD = re.compile("[\\\\\x00\ud800-\udfff]")
+_ESCAPE = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
+
+
+def to_plain(text: str) -> str:
+    """Return `text` as one that every database holds, and that no other text becomes."""
+    if not _ODD.search(text):
+        return text
+    return _ODD.sub(lambda odd: "\\\\" if odd[0] == "\\" else f"\\u{ord(odd[0]):04x}", text)
+
+
+def from_plain(plain: str) -> str:
+    """Return the text that `to_plain` was given."""
+    if "\\" not in plain:
+        return plain
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else "\\", plain)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from steersman.stores._sql.database import Database, Transaction
-from steersman.stores.plain_text import from_plain, to_plain
+from steersman.stores._sql.database import Database, Transaction, from_plain, to_plain
 
 Reserved = Literal["reserved", "wait", "out", "unknown"]
 """`wait`: what others have reserved may come back. `out`: nothing is left for this turn."""

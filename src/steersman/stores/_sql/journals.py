@@ -16,8 +16,7 @@ from steersman.journal import Entry, Kind
 from steersman.journal.files import TORN, Record, line_of, read_line
 from steersman.journal.redaction import MARK
 from steersman.ports import Conversation
-from steersman.stores._sql.database import Database, Transaction
-from steersman.stores.plain_text import to_plain
+from steersman.stores._sql.database import Database, Transaction, to_plain
 
 log = logging.getLogger("steersman.stores")
 

@@ -19,10 +19,9 @@ from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 
 from steersman.errors import StoreError, StoreTooNew, UsageError
-from steersman.stores._sql.database import Database, Rows, Work
+from steersman.stores._sql.database import Database, Rows, Work, to_plain
 from steersman.stores._sql.schema import POSTGRES as MIGRATIONS
 from steersman.stores.entry_json import encode
-from steersman.stores.plain_text import to_plain
 
 T = TypeVar("T")
 Connection = AsyncConnection[tuple[Any, ...]]

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from steersman import _json
 from steersman.errors import StoreError
-from steersman.stores._sql.database import Database, Transaction
+from steersman.stores._sql.database import Database, Transaction, from_plain, to_plain
 from steersman.stores.entry_json import (
     CHUNK_ENTRIES,
     CHUNK_SIZE,
@@ -22,7 +22,6 @@ from steersman.stores.entry_json import (
     read_project,
     session_of,
 )
-from steersman.stores.plain_text import from_plain, to_plain
 from steersman.transcripts.keys import (
     SessionKey,
     SessionListSubkeysKey,

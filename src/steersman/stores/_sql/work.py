@@ -21,8 +21,7 @@ from steersman import _json
 from steersman.errors import LeaseLost, SessionInUse, StoreError, StoreTooNew, UsageError
 from steersman.ports import Conversation, StoredAsk, StoredTurn
 from steersman.stores._sql.asks import AskTable, close_asks, is_owner
-from steersman.stores._sql.database import Database, Transaction
-from steersman.stores.plain_text import from_plain, to_plain
+from steersman.stores._sql.database import Database, Transaction, from_plain, to_plain
 
 log = logging.getLogger("steersman.inbox")
 
