@@ -17,7 +17,7 @@ from steersman import _json
 from steersman._launch.plan import LaunchPlan, plan
 from steersman._releases import TABLE, ReleaseTable
 from steersman._session.session import Session
-from steersman._session.setup import FlightData, Resumption, SessionSetup
+from steersman._session.setup import FlightData, Resumption, SessionSetup, no_mirror
 from steersman._uuids import new_uuid
 from steersman.errors import Described, UsageError, WorkingDirectoryMissing
 from steersman.options.fields import Options
@@ -26,16 +26,17 @@ from steersman.ports import SupportsAwaitAnswer, SupportsWork
 from steersman.transports.subprocess import SubprocessTransport, user_ids
 
 if TYPE_CHECKING:
+    from steersman._background import BackgroundTasks
     from steersman._json import JsonDict
     from steersman._launch.builder import ReadSettings
-    from steersman._session.mirror import ComparesFiles
     from steersman._session.ownership import Claim, Lock
     from steersman._session.requests.holding import HoldingHook
     from steersman._session.requests.policy_hook import PolicyHook
-    from steersman._session.setup import Stored
+    from steersman._session.setup import OpenMirror
     from steersman.options.keywords import OptionKwargs
     from steersman.options.servers import McpServer
-    from steersman.ports import Clock, JsonObject, Sink, ToolServer, Transport
+    from steersman.ports import Clock, JsonObject, Mirror, Sink, ToolServer, Transport
+    from steersman.transcripts.keys import SessionKey
 
 FUNCTIONS = "functions"
 """The key of the in-process MCP server for `functions=`: `mcp__functions__<name>`."""
@@ -96,9 +97,8 @@ def build_session(
         claim=conversation_locker(options, env, transport),
         save_flight=flight_recorder(options),
         fork=fork,
-        stored=stored_conversation(options, env, transport),
-        plan_from=plan_from,
-        files=file_comparer(options, transport),
+        mirror=mirror_opener(options, env, transport),
+        plan_from=plan_from if options.session_store is not None and options.goes_on else None,
         policy_hook=policy_hook,
         holding=holding,
         key=key,
@@ -425,18 +425,18 @@ def conversation_locker(
     return claim
 
 
-def stored_conversation(
+def mirror_opener(
     options: Options, env: Mapping[str, str], transport: Transport | None
-) -> Stored | None:
-    """Return what finds the conversation to resume in the session store.
+) -> OpenMirror:
+    """Return what makes the mirror of a session: one that copies nothing without a store.
 
-    None if there is no store, or nothing to resume. Raises `UsageError` if the files for it cannot
-    be written where the CLI runs.
+    Raises `UsageError` if files to resume from cannot be written where the CLI runs.
     """
     store = options.session_store
-    if store is None or not options.goes_on:
-        return None
-    if not _runs_here(transport):
+    if store is None:
+        return no_mirror
+    is_here = _runs_here(transport)
+    if options.goes_on and not is_here:
         raise UsageError(
             "session_store",
             Described(f"a {type(store).__name__}"),
@@ -444,19 +444,31 @@ def stored_conversation(
             hint="the conversation is resumed from a file, which is written on this machine only;"
             " run steersman on the machine of the CLI, or begin a new conversation",
         )
-    from steersman._restoring import StoredConversation  # noqa: PLC0415 - few sessions have a store
 
-    return StoredConversation(options, store, env, user_ids(options.user))
+    def open_mirror(
+        is_quiet: Callable[[], bool],
+        report: Callable[[str, SessionKey | None], None],
+        background: BackgroundTasks,
+    ) -> Mirror:
+        # Few sessions have a store.
+        from steersman.mirror.comparing import FileComparer  # noqa: PLC0415
+        from steersman.mirror.mirror import StoreMirror  # noqa: PLC0415
+        from steersman.mirror.restore import StoredConversation  # noqa: PLC0415
 
+        resumed = None
+        if options.goes_on:
+            resumed = StoredConversation(options, store, env, user_ids(options.user))
+        return StoreMirror(
+            store,
+            is_eager=options.session_store_flush == "eager",
+            files=FileComparer(store, options.load_timeout) if is_here else None,
+            resumed=resumed,
+            is_quiet=is_quiet,
+            report=report,
+            background=background,
+        )
 
-def file_comparer(options: Options, transport: Transport | None) -> ComparesFiles | None:
-    """Return what compares session files with the store, if there is one and the files are here."""
-    store = options.session_store
-    if store is None or not _runs_here(transport):
-        return None
-    from steersman.stores.comparing import FileComparer  # noqa: PLC0415 - as above
-
-    return FileComparer(store, options.load_timeout)
+    return open_mirror
 
 
 def _runs_here(transport: Transport | None) -> bool:

@@ -565,19 +565,16 @@ class Lifecycle:
 
     async def _flush(self, cause: SteersmanError | None) -> None:
         """Let the stores take what is left, and end the session: the lock is held until then."""
-        is_complete = False
         try:
-            is_complete = await self._parts.mirror.close()
+            await self._parts.mirror.close()
             await self._parts.turns.close()
             if self._parts.ownership.leases is not None:
                 await self._parts.ownership.leases.release()
         finally:
-            self._end(cause, is_mirrored=is_complete)
+            self._end(cause)
 
-    def _end(self, cause: SteersmanError | None, *, is_mirrored: bool = True) -> None:
+    def _end(self, cause: SteersmanError | None) -> None:
         parts = self._parts
-        if parts.setup.stored is not None:
-            parts.setup.stored.end(is_complete=is_mirrored)
         parts.status.move((self._ending or Move.COMPLETE) if cause is None else Move.FAIL)
         parts.journal.end()
         parts.ownership.release()

@@ -18,7 +18,6 @@ from steersman._session.gate import Gate
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.listeners import EventListeners
 from steersman._session.mcp_servers import McpStatusLog
-from steersman._session.no_mirror import MirrorPart, NoMirror
 from steersman._session.ownership import Ownership
 from steersman._session.prompt_queue import PromptQueue
 from steersman._session.recovery import RestartBudget
@@ -37,7 +36,7 @@ from steersman.journal import Kind
 from steersman.journal.snapshot import SessionEnded, SessionSnapshot
 from steersman.options import Options, Revival
 from steersman.permissions import Ask, Elicitation
-from steersman.ports import Caller, SupportsAwaitAnswer
+from steersman.ports import Caller, Mirror, SupportsAwaitAnswer
 
 if TYPE_CHECKING:
     from steersman._session.leases import Leases
@@ -67,7 +66,7 @@ class Parts:
     budget: RestartBudget
     ownership: Ownership
     flights: FlightReporter
-    mirror: MirrorPart
+    mirror: Mirror
     """Copies the conversation to the session store, if there is one."""
     turns: DurableTurns
     """Writes the rows of turns, if there are any."""
@@ -211,12 +210,7 @@ def _mirror(
     journal: JournalWriter,
     listeners: EventListeners,
     background: BackgroundTasks,
-) -> MirrorPart:
-    store = setup.options.session_store
-    if store is None:
-        return NoMirror()
-    from steersman._session.mirror import Mirror  # noqa: PLC0415 - few sessions have a store
-
+) -> Mirror:
     def report(error: str, key: SessionKey | None) -> None:
         about = {
             "type": "system",
@@ -232,14 +226,7 @@ def _mirror(
         if listeners.has("message"):
             listeners.emit("message", entry.message)
 
-    return Mirror(
-        store,
-        is_eager=setup.options.session_store_flush == "eager",
-        files=setup.files,
-        is_quiet=lambda: status.is_quiet,
-        report=report,
-        background=background,
-    )
+    return setup.mirror(lambda: status.is_quiet, report, background)
 
 
 def _connect(
