@@ -255,10 +255,10 @@ class Lifecycle:
 
         A new conversation whose id the CLI has never seen has none.
         """
-        remove, options = self._parts.setup.remove_unwritten, self._parts.options
+        options = self._parts.options
         may_be_there = options.goes_on or options.session_id is not None
-        if remove is not None and plan.session_id is not None and may_be_there:
-            remove(plan.session_id)
+        if plan.session_id is not None and may_be_there:
+            self._parts.setup.remove_unwritten(plan.session_id)
 
     def _started_with(self, handshake: Handshake) -> None:
         """Record the answer of a CLI, and log once what does not hold on its release."""

@@ -138,7 +138,7 @@ class SessionSetup:
 
     `None` if that is not known.
     """
-    remove_unwritten: Callable[[str], None] | None = None
+    remove_unwritten: Callable[[str], None] = _unknown
     """Removes the file of a conversation of which the CLI has written no message."""
     running_session: Callable[[int], str | None] = _unknown
     """Finds the id of the conversation that the CLI of this pid has open; `None` if unknown."""
