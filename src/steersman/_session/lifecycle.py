@@ -11,18 +11,16 @@ from typing import Any
 import msgspec
 
 from steersman._launch.plan import LaunchPlan
-from steersman._session.await_flag import AwaitFlag
-from steersman._session.cli import RunningCli
-from steersman._session.cli_version import report
+from steersman._session.cli import Handshake, RunningCli
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.durable import refuse_other_machine
 from steersman._session.finding import find_conversation
 from steersman._session.gate import with_gate
-from steersman._session.handshake import Handshake
 from steersman._session.link import CliLink
 from steersman._session.mcp_servers import restore_servers, wait_for_servers
 from steersman._session.ownership import find_session
 from steersman._session.parts import Parts
+from steersman._session.programs import AwaitFlag, report
 from steersman._session.recovery import Handover, plan_handover
 from steersman._session.requests.hooks import run_session_end
 from steersman._session.requests.tasks import RequestTasks

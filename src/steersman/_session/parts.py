@@ -77,7 +77,7 @@ class Parts:
 
     def snapshot(self) -> SessionSnapshot:
         """Return the current state of the session."""
-        return _snapshot(self.status, self.slot, self.prompts)
+        return self.status.snapshot()
 
     def last_snapshot(self) -> SessionEnded:
         """Return the state in which the session has ended, with its last result."""
@@ -95,9 +95,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     turns = DurableTurns(work_of(options, setup.key), lambda: slot.session_id, report, background)
     transcript = _transcript_reader(setup, slot)
     prompts = PromptQueue(journal, options.request_timeout, transcript, turns.settled)
-    status = Status(
-        journal, prompts, slot, listeners, lambda status: _snapshot(status, slot, prompts)
-    )
+    status = Status(journal, prompts, slot, listeners)
     decisions = DecisionLog(journal.write)
     permissions = build_permissions(
         options,
@@ -300,10 +298,3 @@ def _caller(
         turn=lambda: None if prompts.current is None else prompts.current.turn,
         deps=options.deps,
     )
-
-
-def _snapshot(status: Status, slot: CliSlot, prompts: PromptQueue) -> SessionSnapshot:
-    from steersman._session.snapshot import snapshot  # noqa: PLC0415 - loaded on first use
-
-    tasks = None if slot.running is None else slot.running.tasks
-    return snapshot(status, tasks, prompts, slot.session_id)

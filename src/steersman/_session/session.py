@@ -18,18 +18,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, o
 from steersman._prompt_content import Prompt, line_fields, prompt_content
 from steersman._session.cli import HOW_TO_START, NOT_STARTED, HomeLoop
 from steersman._session.dispatcher import Dispatcher
-from steersman._session.interrupts import Interrupts
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.listeners import Decorator, EventName, Remove
 from steersman._session.mcp_servers import McpControls
 from steersman._session.parking import PARKING, Parking
 from steersman._session.parts import build
-from steersman._session.pause import Pause
 from steersman._session.reading import SessionReaders
 from steersman._session.requests.hooks import run_session_start
-from steersman._session.rest import wait_for_rest
 from steersman._session.sent_prompts import Checkpoint, PromptSender
 from steersman._session.setup import SessionSetup
+from steersman._session.steering import Interrupts, Pause, wait_for_rest
 from steersman._session.turn import Turn, When
 from steersman.control.context import ContextUsage, GetContextUsage
 from steersman.control.files import RewindFiles, Rewound
