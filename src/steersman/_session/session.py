@@ -111,7 +111,7 @@ class Session:
         self._close = self._parking.close if self._parking.is_durable else self._lifecycle.close
         self._pause = Pause(parts, self._lifecycle)
         self._interrupts = Interrupts(parts, self._lifecycle)
-        self.mcp = McpControls(
+        self._mcp = McpControls(
             self.call,
             parts.mcp_status,
             parts.responder.servers,
@@ -632,15 +632,15 @@ class Session:
 
     async def mcp_status(self) -> McpServers:
         """Return the status of the MCP servers."""
-        return await self.mcp.status()
+        return await self._mcp.status()
 
     async def mcp_reconnect(self, server_name: str) -> None:
         """Have the CLI reconnect to an external MCP server. Raises `RequestRefused`."""
-        await self.mcp.reconnect(server_name)
+        await self._mcp.reconnect(server_name)
 
     async def mcp_toggle(self, server_name: str, *, enabled: bool) -> None:
         """Disable or enable an MCP server."""
-        await self.mcp.toggle(server_name, enabled=enabled)
+        await self._mcp.toggle(server_name, enabled=enabled)
 
     async def mcp_set_servers(
         self, servers: Mapping[str, ToolServer | McpServer | JsonObject | None]
@@ -650,7 +650,7 @@ class Session:
         In-process servers that are not named stay; `None` removes one.
         Raises `McpNotReady` if an in-process server cannot be attached.
         """
-        return await self.mcp.set_servers(servers)
+        return await self._mcp.set_servers(servers)
 
     async def context_usage(self) -> ContextUsage:
         """Return what fills the context window, and how much is left."""
