@@ -7,11 +7,10 @@ import pytest
 
 from steersman._factory import (
     journal_opener,
-    settings_in,
-    settings_reader,
     tool_servers,
     with_own_hook,
 )
+from steersman._hosts import host_of, settings_in
 from steersman.agent import Agent
 from steersman.errors import UsageError, WorkingDirectoryMissing
 from steersman.hooks import Hooks, PreToolUse
@@ -101,7 +100,7 @@ def test_a_directory_that_was_removed_under_this_process_is_named_as_the_reason(
 
 def test_a_settings_file_is_read_once_from_the_directory_of_the_cli(tmp_path: Path) -> None:
     (tmp_path / "own.json").write_bytes(b'\xef\xbb\xbf{"a": 1}')
-    read = settings_reader(Options(cwd=tmp_path), None)
+    read = host_of(Options(cwd=tmp_path), None).read_settings
     assert read is not None
 
     first = read("own.json")
@@ -114,7 +113,7 @@ def test_a_settings_file_is_read_once_from_the_directory_of_the_cli(tmp_path: Pa
 def test_a_settings_file_that_is_missing_or_broken_is_named_without_its_content(
     tmp_path: Path,
 ) -> None:
-    read = settings_reader(Options(cwd=tmp_path), None)
+    read = host_of(Options(cwd=tmp_path), None).read_settings
     assert read is not None
 
     with pytest.raises(UsageError, match=r"settings: got 'no.json', .*No such file"):
@@ -126,4 +125,4 @@ def test_a_settings_file_that_is_missing_or_broken_is_named_without_its_content(
 
 
 def test_a_settings_file_of_a_cli_elsewhere_is_not_read() -> None:
-    assert settings_reader(Options(), CommandTransport(("ssh", "host"))) is None
+    assert host_of(Options(), CommandTransport(("ssh", "host"))).read_settings is None

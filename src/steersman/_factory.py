@@ -8,33 +8,32 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from codecs import BOM_UTF8
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
-from steersman import _json
+from steersman._hosts import host_of
 from steersman._launch.plan import LaunchPlan, plan
 from steersman._releases import TABLE, ReleaseTable
 from steersman._session.session import Session
-from steersman._session.setup import FlightData, Resumption, SessionSetup
+from steersman._session.setup import FlightData, Resumption, SessionSetup, no_mirror
 from steersman._uuids import new_uuid
-from steersman.errors import Described, UsageError, WorkingDirectoryMissing
+from steersman.errors import UsageError, WorkingDirectoryMissing
 from steersman.options.fields import Options
 from steersman.options.servers import SdkServer
 from steersman.ports import SupportsAwaitAnswer, SupportsWork
-from steersman.transports.subprocess import SubprocessTransport, user_ids
+from steersman.transports.subprocess import SubprocessTransport
 
 if TYPE_CHECKING:
-    from steersman._json import JsonDict
-    from steersman._launch.builder import ReadSettings
-    from steersman._session.mirror import ComparesFiles
-    from steersman._session.ownership import Claim, Lock
+    from steersman._background import BackgroundTasks
+    from steersman._hosts import Host
     from steersman._session.requests.holding import HoldingHook
     from steersman._session.requests.policy_hook import PolicyHook
-    from steersman._session.setup import Stored
+    from steersman._session.setup import OpenMirror
     from steersman.options.keywords import OptionKwargs
     from steersman.options.servers import McpServer
-    from steersman.ports import Clock, JsonObject, Sink, ToolServer, Transport
+    from steersman.ports import Clock, JsonObject, Mirror, Sink, ToolServer, Transport
+    from steersman.transcripts.keys import SessionKey
 
 FUNCTIONS = "functions"
 """The key of the in-process MCP server for `functions=`: `mcp__functions__<name>`."""
@@ -60,22 +59,22 @@ def build_session(
     options, policy_hook, holding = with_own_hook(options)
     servers = tool_servers(options)
     program = checked_program(options, transport)
-    read_settings = settings_reader(options, transport)
-    first = _plan(options, servers, program, read_settings)
-    if first.path is not None and _runs_here(transport):
-        check_file(first.path)
+    host = host_of(options, transport)
+    first = _plan(options, servers, program, host)
+    if first.path is not None:
+        host.check_file(first.path)
     env = first.launch.env
     resumed = [options]
     """The options, with what was found to resume."""
 
     def plan_next(how: Resumption) -> LaunchPlan:
         following = _next_options(resumed[0], how)
-        return _plan(following, servers, program, read_settings, reruns=how.reruns)
+        return _plan(following, servers, program, host, reruns=how.reruns)
 
     def plan_from(resume: str) -> LaunchPlan:
         own_id = first.session_id if options.fork_session else None
         resumed[0] = options.replace(resume=resume, continue_conversation=False, session_id=own_id)
-        return _plan(resumed[0], servers, program, read_settings)
+        return _plan(resumed[0], servers, program, host)
 
     setup = SessionSetup(
         options,
@@ -89,15 +88,14 @@ def build_session(
         transcript=transcript_reader(env),
         releases=releases,
         reports_version=_runs_programs(transport),
-        is_saved=saved_finder(env, transport, has_store=options.session_store is not None),
-        remove_unwritten=unwritten_remover(env, transport, options),
-        running_session=session_finder(env, transport),
-        claim=conversation_locker(options, env, transport),
+        is_saved=partial(host.is_saved, env),
+        remove_unwritten=partial(host.remove_unwritten, env),
+        running_session=partial(host.running_session, env),
+        claim=partial(host.claim, env) if options.persist_session else None,
         save_flight=flight_recorder(options),
         fork=fork,
-        stored=stored_conversation(options, env, transport),
-        plan_from=plan_from,
-        files=file_comparer(options, transport),
+        mirror=mirror_opener(options, env, host),
+        plan_from=plan_from if options.session_store is not None and options.goes_on else None,
         policy_hook=policy_hook,
         holding=holding,
         key=key,
@@ -109,7 +107,7 @@ def _plan(
     options: Options,
     servers: Mapping[str, ToolServer],
     program: str,
-    read_settings: ReadSettings | None,
+    host: Host,
     *,
     reruns: bool = False,
 ) -> LaunchPlan:
@@ -125,40 +123,8 @@ def _plan(
         servers=servers,
         approved=approved,
         reruns=reruns,
-        read_settings=read_settings,
+        read_settings=host.read_settings,
     )
-
-
-def settings_reader(options: Options, transport: Transport | None) -> ReadSettings | None:
-    """Return what reads a settings file, once; `None` if it may be on another machine."""
-    if not _runs_here(transport):
-        return None
-    kept: dict[str, bytes] = {}
-
-    def read(path: str) -> JsonDict:
-        # The CLI, too, reads a relative path from its own directory.
-        place = os.path.join(options.cwd or "", path)  # noqa: PTH118 - `pathlib` is slow to load
-        if path not in kept:
-            try:
-                with open(place, "rb") as file:  # noqa: PTH123 - as above
-                    kept[path] = file.read()
-            except OSError as error:
-                allowed = f"a file that can be read ({error.strerror})"
-                raise UsageError("settings", path, allowed) from None
-        return settings_in(path, kept[path])
-
-    return read
-
-
-def settings_in(path: str, content: bytes) -> JsonDict:
-    """Return the settings in a file. Raises `UsageError`, without the content."""
-    try:
-        found = _json.loads(content.removeprefix(BOM_UTF8))
-    except ValueError as error:
-        raise UsageError("settings", path, f"a file with a JSON object ({error})") from None
-    if not _json.is_object(found):
-        raise UsageError("settings", path, "a file with a JSON object")
-    return found
 
 
 def _next_options(options: Options, how: Resumption) -> Options:
@@ -216,20 +182,6 @@ def check_directory(cwd: str | os.PathLike[str] | None) -> None:
         os.getcwd()  # noqa: PTH109 - `pathlib` is slow to load
     except OSError as error:
         raise WorkingDirectoryMissing(place, error.strerror or str(error)) from None
-
-
-def check_file(path: str) -> None:
-    """Check that a session file has the name of its conversation. Raises `UsageError`."""
-    from steersman.stores.transcript_files import conversation_in  # noqa: PLC0415 - rarely needed
-
-    found = conversation_in(path)
-    if found is not None and not path.endswith(f"/{found}.jsonl"):
-        raise UsageError(
-            "resume",
-            path,
-            f"a file with the name of its conversation: {found}.jsonl",
-            hint="the CLI would append to that file, and not to this one",
-        )
 
 
 def check_plugins(options: Options) -> None:
@@ -354,121 +306,34 @@ def transcript_reader(env: Mapping[str, str]) -> Callable[[str], list[bytes] | N
     return read
 
 
-def saved_finder(
-    env: Mapping[str, str], transport: Transport | None, *, has_store: bool
-) -> Callable[[str], bool | None]:
-    """Return what finds out whether a CLI with this environment has saved a conversation.
+def mirror_opener(options: Options, env: Mapping[str, str], host: Host) -> OpenMirror:
+    """Return what makes the mirror of a session: one that copies nothing without a store.
 
-    A session store may have it too, which is not known before it is asked.
-    """
-
-    def find(session_id: str) -> bool | None:
-        from steersman.stores import has_transcript  # noqa: PLC0415 - only for `Agent.open`
-
-        if has_store or not _runs_here(transport):
-            return None
-        return has_transcript(env, session_id)
-
-    return find
-
-
-def unwritten_remover(
-    env: Mapping[str, str], transport: Transport | None, options: Options
-) -> Callable[[str], bool]:
-    """Return what removes the file of a conversation that no CLI resumes, for one to begin it."""
-
-    def remove(session_id: str) -> bool:
-        from steersman.stores.transcript_files import remove_unwritten  # noqa: PLC0415 - as above
-
-        if options.session_store is not None or not _runs_here(transport):
-            return False
-        try:
-            return remove_unwritten(env, session_id)
-        except OSError:
-            return False
-
-    return remove
-
-
-def session_finder(
-    env: Mapping[str, str], transport: Transport | None
-) -> Callable[[int], str | None]:
-    """Return what finds out which conversation a CLI with this environment has open, by its pid."""
-
-    def find(pid: int) -> str | None:
-        from steersman.stores import running_session  # noqa: PLC0415 - only to continue
-
-        return running_session(env, pid) if _runs_here(transport) else None
-
-    return find
-
-
-def conversation_locker(
-    options: Options, env: Mapping[str, str], transport: Transport | None
-) -> Claim | None:
-    """Return what locks the conversations of a CLI; None if they are not saved.
-
-    The files of a CLI behind a transport of the caller may be on another machine. Its conversations
-    are locked within this process, for each transport.
-    """
-    if not options.persist_session:
-        return None
-
-    def claim(session_id: str) -> Lock:
-        # Not at the import of steersman: reading the module takes as long as locking.
-        from steersman.stores import conversation_lock  # noqa: PLC0415
-
-        if not _runs_here(transport):
-            return conversation_lock.claim(None, session_id, key=_key_of(transport))
-        owner = user_ids(options.user)
-        return conversation_lock.claim(conversation_lock.lock_directory(env, owner), session_id)
-
-    return claim
-
-
-def stored_conversation(
-    options: Options, env: Mapping[str, str], transport: Transport | None
-) -> Stored | None:
-    """Return what finds the conversation to resume in the session store.
-
-    None if there is no store, or nothing to resume. Raises `UsageError` if the files for it cannot
-    be written where the CLI runs.
+    Raises `UsageError` if files to resume from cannot be written where the CLI runs.
     """
     store = options.session_store
-    if store is None or not options.goes_on:
-        return None
-    if not _runs_here(transport):
-        raise UsageError(
-            "session_store",
-            Described(f"a {type(store).__name__}"),
-            "no resume= and no continue_conversation= with a transport to another machine",
-            hint="the conversation is resumed from a file, which is written on this machine only;"
-            " run steersman on the machine of the CLI, or begin a new conversation",
+    if store is None:
+        return no_mirror
+    resumed = host.resumed(env, store) if options.goes_on else None
+
+    def open_mirror(
+        is_quiet: Callable[[], bool],
+        report: Callable[[str, SessionKey | None], None],
+        background: BackgroundTasks,
+    ) -> Mirror:
+        from steersman.mirror.mirror import StoreMirror  # noqa: PLC0415 - few sessions have a store
+
+        return StoreMirror(
+            store,
+            is_eager=options.session_store_flush == "eager",
+            files=host.comparer(store),
+            resumed=resumed,
+            is_quiet=is_quiet,
+            report=report,
+            background=background,
         )
-    from steersman._restoring import StoredConversation  # noqa: PLC0415 - few sessions have a store
 
-    return StoredConversation(options, store, env, user_ids(options.user))
-
-
-def file_comparer(options: Options, transport: Transport | None) -> ComparesFiles | None:
-    """Return what compares session files with the store, if there is one and the files are here."""
-    store = options.session_store
-    if store is None or not _runs_here(transport):
-        return None
-    from steersman.stores.comparing import FileComparer  # noqa: PLC0415 - as above
-
-    return FileComparer(store, options.load_timeout)
-
-
-def _runs_here(transport: Transport | None) -> bool:
-    """Whether the CLI certainly runs on this machine, and its files are here."""
-    if transport is None:
-        return True
-    from steersman.transports.command import CommandTransport  # noqa: PLC0415 - rarely needed
-
-    if isinstance(transport, CommandTransport):
-        return transport.local and _runs_here(transport.inner)
-    return isinstance(transport, SubprocessTransport)
+    return open_mirror
 
 
 def _runs_programs(transport: Transport | None) -> bool:
@@ -478,13 +343,6 @@ def _runs_programs(transport: Transport | None) -> bool:
     from steersman.transports.command import CommandTransport  # noqa: PLC0415 - as above
 
     return isinstance(transport, CommandTransport)
-
-
-def _key_of(transport: Transport | None) -> Hashable:
-    """Return what is equal for transports that lead to the same place, as far as that is known."""
-    from steersman.transports.command import CommandTransport  # noqa: PLC0415 - as above
-
-    return transport.prefix if isinstance(transport, CommandTransport) else id(transport)
 
 
 def flight_recorder(options: Options) -> Callable[[FlightData], None] | None:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
     from steersman._session.listeners import Decorator, EventName, Remove
-    from steersman._session.mcp_servers import McpControls
     from steersman._session.ready_sessions import ReadySessions
     from steersman._session.sent_prompts import Checkpoint
     from steersman._session.session import Session
@@ -52,7 +51,6 @@ else:
         {
             "_session.sent_prompts": ("Checkpoint",),
             "_session.listeners": ("Decorator", "EventName", "Remove"),
-            "_session.mcp_servers": ("McpControls",),
             "_session.session": ("Session",),
             "_session.shared_memory": ("limit_journal_memory",),
             "_session.turn": ("Delivery", "Turn", "TurnSession", "TurnState", "When"),
@@ -66,7 +64,6 @@ __all__ = [
     "Decorator",
     "Delivery",
     "EventName",
-    "McpControls",
     "Opening",
     "Prompt",
     "Query",

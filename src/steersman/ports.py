@@ -11,6 +11,7 @@ A session reaches the outside world only through these protocols.
     DurableWork -> inbox/, stores/ keeps leases and turns of conversations
     Sink        -> stores/         writes the journal to a store
     SessionStore -> stores/        keeps the entries of conversations
+    Mirror      -> mirror/         copies one conversation to a SessionStore
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ __all__ = [
     "JsonDict",
     "JsonObject",
     "Launch",
+    "Mirror",
     "QuestionHandler",
     "Receiver",
     "SessionAsks",
@@ -369,6 +371,52 @@ class SupportsStream(Protocol):
 
     async def positions(self, key: SessionKey) -> int:
         """Return how many entries the key has."""
+        ...
+
+
+class Mirror(Protocol):
+    """Copies the conversation of a session to its store, and finds there what the session resumes.
+
+    Only `find`, `restore` and `close` wait.
+    """
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether `close` has nothing to do."""
+        ...
+
+    async def find(self) -> str | None:
+        """Return the id of the conversation to resume; None if only the CLI can find it."""
+        ...
+
+    async def restore(self, session_id: str | None) -> str | None:
+        """Return what the CLI resumes, an id or a path; None leaves the choice to the CLI.
+
+        Raises `ResumeNotFound` if there is no such conversation.
+        """
+        ...
+
+    def received(self, line: bytes) -> None:
+        """Keep the entries of a `transcript_mirror` line until the store has them."""
+        ...
+
+    def flush(self) -> None:
+        """Append what there is, soon: a turn has ended."""
+        ...
+
+    def resumes(self) -> None:
+        """Note that a CLI is started that resumes the conversation."""
+        ...
+
+    def lost_sight(self, *, at_once: bool = False) -> None:
+        """Compare all files: the CLI may have written entries that it did not report.
+
+        `at_once` if the CLI has exited, so that nothing more is written.
+        """
+        ...
+
+    async def close(self) -> bool:
+        """Append what is left, and clean up; returns whether the store has everything."""
         ...
 
 

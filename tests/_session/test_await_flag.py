@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from steersman._launch.plan import LaunchPlan, plan
-from steersman._session.await_flag import AwaitFlag
+from steersman._session.programs import AwaitFlag
 from steersman.errors import OptionRefused
 from steersman.options import Options
 

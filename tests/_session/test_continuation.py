@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman._session.continuation import BEHIND, CONTINUE, again, continuation
+from steersman._session.recovery import BEHIND, CONTINUE, again, continuation
 from steersman.ports import StoredAsk
 
 INPUT = {"command": "pay 7"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman._session.continuation import again
+from steersman._session.recovery import again
 from steersman._uuids import uuid_of
 from steersman.errors import CliExited, TurnStopped, UsageError
 from tests._session.peers import (

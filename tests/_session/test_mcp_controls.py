@@ -234,7 +234,7 @@ async def test_the_status_of_all_servers_is_what_the_cli_reports() -> None:
     peer = FramePeer(Servers([server("box", "connected"), server("far", "failed", "gone")]))
 
     async with opened(peer.transport) as session:
-        found = await session.mcp.status()
+        found = await session.mcp_status()
 
     assert [(each.name, each.status, each.error) for each in found.servers] == [
         ("box", "connected", ""),

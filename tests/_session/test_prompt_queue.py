@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from steersman._session.continuation import CONTINUE
-from steersman._session.recovery import Handover
+from steersman._session.recovery import CONTINUE, Handover
 from steersman._session.turn import SentPrompt
 from steersman.agent import Session
 from steersman.errors import CliExited, LimitReached, NotLoggedIn

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from steersman._session.rest import CEILING, ceiling_of
+from steersman._session.steering import CEILING, ceiling_of
 from steersman.agent import Agent, Session
 from steersman.errors import RequestTimeout
 from steersman.journal import Entry, Kind

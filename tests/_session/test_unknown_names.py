@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman._session.unknown_names import unknown_names
+from steersman._session.read_back import unknown_names
 from steersman.hooks import Hooks, PreToolUse, Stop
 from steersman.journal import Kind
 from steersman.messages.system import Init

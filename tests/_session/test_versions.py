@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steersman._launch.plan import LaunchPlan, plan
-from steersman._session.cli_version import LONGEST_ANSWER, PATIENCE, CliVersions
+from steersman._session.programs import LONGEST_ANSWER, PATIENCE, CliVersions
 from steersman.errors import LaunchError
 from steersman.options import Options
 from steersman.ports import Channel, Launch, Receiver

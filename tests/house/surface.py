@@ -61,6 +61,7 @@ NAMED_ALONE = tuple(
 
 NOT_PROMISED: Mapping[str, str] = {
     "steersman.cli": "a command; what it prints is promised elsewhere",
+    "steersman.mirror": "a part of a session with a store; callers have `session_store=`",
     "steersman_conformance": "becomes a distribution of its own",
 }
 """Rooms, with all that is below them, that are left out."""

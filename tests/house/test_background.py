@@ -22,8 +22,8 @@ SETTLES = "a callback takes its end, also an error, and settles what waits for i
 
 REASONS = {
     "_portal/home_thread.py::_Life.begin": CATCHES,
-    "_portal/loop_thread.py::LoopThread.close.end": "it ends the loop that it runs in",
-    "_portal/loop_thread.py::Trip.begin": CATCHES,
+    "_portal/portal.py::LoopThread.close.end": "it ends the loop that it runs in",
+    "_portal/portal.py::Trip.begin": CATCHES,
     "_session/lifecycle.py::Lifecycle._end": "`SessionEnd` hooks report their own errors",
     "_session/lifecycle.py::Lifecycle._finish": "it ends the session in any case",
     "_session/lifecycle.py::Lifecycle._replace": SETTLES,

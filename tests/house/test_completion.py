@@ -58,7 +58,7 @@ KEPT: dict[type, set[str]] = {
             "fork",
             "id",
         ),
-        *("initialized", "interrupt", "is_saved", "journal", "last_seq", "mcp", "mcp_reconnect"),
+        *("initialized", "interrupt", "is_saved", "journal", "last_seq", "mcp_reconnect"),
         *("mcp_set_servers", "mcp_status", "mcp_toggle", "messages", "on", "options", "park"),
         "pause",
         *(

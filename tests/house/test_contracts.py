@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-EDGES = {"transports", "stores", "observe", "tools", "skills"}
+EDGES = {"mirror", "transports", "stores", "observe", "tools", "skills"}
 FRONTS = {"web", "fleet"}
 """Rooms that run sessions by the front of the library."""
 

@@ -67,6 +67,7 @@ NOT_FOR_EVERY_SESSION = {
     "steersman.journal.replaying",
     "steersman.messages.builtin",
     "steersman.messages.streaming",
+    "steersman.mirror",
     "steersman.observe",
     "steersman.options.agents",
     "steersman.options.plugins",
@@ -125,6 +126,20 @@ def test_a_plain_session_loads_none_of_the_rooms_that_it_does_not_enter() -> Non
     )
 
     assert loaded & NOT_FOR_EVERY_SESSION == set()
+
+
+@pytest.mark.parametrize("store", ["None", "stores.MemoryStore()"])
+def test_the_mirror_is_loaded_for_sessions_with_a_store_and_no_others(store: str) -> None:
+    loaded = loaded_by(
+        "from steersman import Agent, stores",
+        "from steersman.testing.script import Script, say",
+        "from steersman.testing.scripted.cli import ScriptedCLI",
+        "cli = ScriptedCLI(Script(say('done')))",
+        f"run = Agent(transport=cli, session_store={store}).run('x')",
+        "assert asyncio.run(asyncio.wait_for(run, 30)).text == 'done'",
+    )
+
+    assert ("steersman.mirror" in loaded) is (store != "None")
 
 
 @dataclass(frozen=True)

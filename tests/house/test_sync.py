@@ -19,7 +19,6 @@ TWINS: Mapping[str, tuple[type, type]] = {
     "Session": (steersman.agent.Session, steersman.sync.Session),
     "Turn": (steersman.agent.Turn, steersman.sync.Turn),
     "Query": (steersman.agent.Query, steersman.sync.Query),
-    "McpControls": (steersman.agent.McpControls, steersman.sync.McpControls),
     "Inbox": (steersman.inbox.Inbox, steersman.sync.Inbox),
 }
 FUNCTIONS = ("query", "run", "run_result")

@@ -99,7 +99,7 @@ NOT_SEEN: Mapping[str, str] = {
     "on_user_dialog": "nothing makes the CLI show a dialog without a login",
     "allow_old_cli": "the stock CLI is not too old; tests/_session/test_cli_version.py",
     "allow_unsafe_cli": "no release is unsafe; tests/_session/test_cli_version.py",
-    "load_timeout": "ours alone; tests/test_restoring.py",
+    "load_timeout": "ours alone; tests/mirror/test_restore.py",
     "sinks": "ours alone; tests/stores/test_fan_out.py",
     "journal_memory": "ours alone; tests/_session/test_memory.py",
     "max_buffer_size": "ours alone; tests/_protocol/test_framing.py",

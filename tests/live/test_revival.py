@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from steersman import Allow, Session, Turn, tool
-from steersman._session.continuation import CONTINUE
+from steersman._session.recovery import CONTINUE
 from steersman.errors import CliExited
 from steersman.hooks import HookAnswer, Hooks, PreToolUse, Stop, deny
 from steersman.journal import Kind

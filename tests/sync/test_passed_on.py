@@ -16,12 +16,10 @@ from steersman.errors import UsageError
 from steersman.inbox import Inbox as AsyncInbox
 from steersman.inbox import StoredInbox, Watch
 from steersman.sync import Inbox, Session, Turn
-from steersman.sync.mcp import McpControls
 
 TWINS: dict[type, tuple[type, ...]] = {
     Session: (steersman.agent.Session,),
     Turn: (steersman.agent.Turn,),
-    McpControls: (steersman.agent.McpControls,),
     Inbox: (StoredInbox, AsyncInbox),
 }
 """The classes of `steersman.sync`, each with those that it wraps."""
@@ -52,7 +50,6 @@ class Played:
         self.kind = kind
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.options = SimpleNamespace(close_grace=3.0)
-        self.mcp = None
         self.uuid = ANSWER.uuid
 
     def __getattr__(self, name: str) -> Any:
@@ -93,7 +90,7 @@ def wrapped(kind: type, played: Any) -> Any:
     """Return an object of `steersman.sync` around one that is played."""
     if kind is Turn:
         return Turn(played, played, shared_portal())
-    return kind(played, shared_portal()) if kind is McpControls else kind(played)
+    return kind(played)
 
 
 def passed_on() -> Iterator[tuple[type, type, str]]:

@@ -14,8 +14,7 @@ from importlib import import_module
 
 import pytest
 
-from steersman._portal.loop_thread import LoopThread, Trip
-from steersman._portal.portal import Portal
+from steersman._portal.portal import LoopThread, Portal, Trip
 from steersman.errors import ChannelClosed, RequestTimeout, UsageError
 from tests.sync.interrupting import interrupt_main, interrupted
 

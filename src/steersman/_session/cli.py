@@ -9,17 +9,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import field, structs
+
 from steersman._releases import Release
-from steersman._session.handshake import Handshake
 from steersman._session.link import CliLink
 from steersman._session.requests.tasks import RequestTasks
 from steersman._session.turn import SentPrompt
+from steersman._struct import read_leniently, set_source
 from steersman.control.handshake import Initialized
 from steersman.control.mcp import McpMessage
 from steersman.control.models import SetModel
 from steersman.control.permissions import SetPermissionMode
 from steersman.control.session import Interrupt
-from steersman.control.verbs import Verb
+from steersman.control.verbs import Answer, Verb
 from steersman.errors import (
     ChannelClosed,
     Described,
@@ -30,6 +32,22 @@ from steersman.errors import (
     UsageError,
 )
 from steersman.ports import JsonObject
+
+
+class Handshake(Answer, frozen=True, kw_only=True):
+    """A few fields of `Initialized`. The others are long lists, which few programs read."""
+
+    claude_code_version: str = field(default="", name="claude_code_version")
+    current_permission_mode: str = field(default="", name="current_permission_mode")
+    capabilities: list[str] = []
+    hooks_applied: bool | None = field(default=None, name="hooks_applied")
+
+    def whole(self) -> Initialized:
+        """Return the whole answer, with the version of this one, which may have been found out."""
+        fields, version = self.raw, self.claude_code_version
+        whole = read_leniently(Initialized, fields)
+        return set_source(structs.replace(whole, claude_code_version=version), fields)
+
 
 NOT_STARTED = "this session has not started"
 HOW_TO_START = "use `async with`, or `with` in steersman.sync"

@@ -18,9 +18,8 @@ from steersman._protocol.events import (
     Withdrawn,
 )
 from steersman._session.parts import Parts
-from steersman._session.read_back import differences, forbidden_tools
+from steersman._session.read_back import differences, forbidden_tools, unknown_names
 from steersman._session.requests.responder import CliRequest
-from steersman._session.unknown_names import unknown_names
 from steersman.errors import CliMisbehaves, ForbiddenTool
 from steersman.journal import Entry, Kind, Move
 from steersman.messages.system import Init

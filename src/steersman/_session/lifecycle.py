@@ -11,18 +11,16 @@ from typing import Any
 import msgspec
 
 from steersman._launch.plan import LaunchPlan
-from steersman._session.await_flag import AwaitFlag
-from steersman._session.cli import RunningCli
-from steersman._session.cli_version import report
+from steersman._session.cli import Handshake, RunningCli
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.durable import refuse_other_machine
 from steersman._session.finding import find_conversation
 from steersman._session.gate import with_gate
-from steersman._session.handshake import Handshake
 from steersman._session.link import CliLink
 from steersman._session.mcp_servers import restore_servers, wait_for_servers
 from steersman._session.ownership import find_session
 from steersman._session.parts import Parts
+from steersman._session.programs import AwaitFlag, report
 from steersman._session.recovery import Handover, plan_handover
 from steersman._session.requests.hooks import run_session_end
 from steersman._session.requests.tasks import RequestTasks
@@ -563,19 +561,16 @@ class Lifecycle:
 
     async def _flush(self, cause: SteersmanError | None) -> None:
         """Let the stores take what is left, and end the session: the lock is held until then."""
-        is_complete = False
         try:
-            is_complete = await self._parts.mirror.close()
+            await self._parts.mirror.close()
             await self._parts.turns.close()
             if self._parts.ownership.leases is not None:
                 await self._parts.ownership.leases.release()
         finally:
-            self._end(cause, is_mirrored=is_complete)
+            self._end(cause)
 
-    def _end(self, cause: SteersmanError | None, *, is_mirrored: bool = True) -> None:
+    def _end(self, cause: SteersmanError | None) -> None:
         parts = self._parts
-        if parts.setup.stored is not None:
-            parts.setup.stored.end(is_complete=is_mirrored)
         parts.status.move((self._ending or Move.COMPLETE) if cause is None else Move.FAIL)
         parts.journal.end()
         parts.ownership.release()

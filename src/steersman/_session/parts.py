@@ -18,7 +18,6 @@ from steersman._session.gate import Gate
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.listeners import EventListeners
 from steersman._session.mcp_servers import McpStatusLog
-from steersman._session.no_mirror import MirrorPart, NoMirror
 from steersman._session.ownership import Ownership
 from steersman._session.prompt_queue import PromptQueue
 from steersman._session.recovery import RestartBudget
@@ -37,7 +36,7 @@ from steersman.journal import Kind
 from steersman.journal.snapshot import SessionEnded, SessionSnapshot
 from steersman.options import Options, Revival
 from steersman.permissions import Ask, Elicitation
-from steersman.ports import Caller, SupportsAwaitAnswer
+from steersman.ports import Caller, Mirror, SupportsAwaitAnswer
 
 if TYPE_CHECKING:
     from steersman._session.leases import Leases
@@ -67,7 +66,7 @@ class Parts:
     budget: RestartBudget
     ownership: Ownership
     flights: FlightReporter
-    mirror: MirrorPart
+    mirror: Mirror
     """Copies the conversation to the session store, if there is one."""
     turns: DurableTurns
     """Writes the rows of turns, if there are any."""
@@ -78,7 +77,7 @@ class Parts:
 
     def snapshot(self) -> SessionSnapshot:
         """Return the current state of the session."""
-        return _snapshot(self.status, self.slot, self.prompts)
+        return self.status.snapshot()
 
     def last_snapshot(self) -> SessionEnded:
         """Return the state in which the session has ended, with its last result."""
@@ -96,9 +95,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     turns = DurableTurns(work_of(options, setup.key), lambda: slot.session_id, report, background)
     transcript = _transcript_reader(setup, slot)
     prompts = PromptQueue(journal, options.request_timeout, transcript, turns.settled)
-    status = Status(
-        journal, prompts, slot, listeners, lambda status: _snapshot(status, slot, prompts)
-    )
+    status = Status(journal, prompts, slot, listeners)
     decisions = DecisionLog(journal.write)
     permissions = build_permissions(
         options,
@@ -211,12 +208,7 @@ def _mirror(
     journal: JournalWriter,
     listeners: EventListeners,
     background: BackgroundTasks,
-) -> MirrorPart:
-    store = setup.options.session_store
-    if store is None:
-        return NoMirror()
-    from steersman._session.mirror import Mirror  # noqa: PLC0415 - few sessions have a store
-
+) -> Mirror:
     def report(error: str, key: SessionKey | None) -> None:
         about = {
             "type": "system",
@@ -232,14 +224,7 @@ def _mirror(
         if listeners.has("message"):
             listeners.emit("message", entry.message)
 
-    return Mirror(
-        store,
-        is_eager=setup.options.session_store_flush == "eager",
-        files=setup.files,
-        is_quiet=lambda: status.is_quiet,
-        report=report,
-        background=background,
-    )
+    return setup.mirror(lambda: status.is_quiet, report, background)
 
 
 def _connect(
@@ -313,10 +298,3 @@ def _caller(
         turn=lambda: None if prompts.current is None else prompts.current.turn,
         deps=options.deps,
     )
-
-
-def _snapshot(status: Status, slot: CliSlot, prompts: PromptQueue) -> SessionSnapshot:
-    from steersman._session.snapshot import snapshot  # noqa: PLC0415 - loaded on first use
-
-    tasks = None if slot.running is None else slot.running.tasks
-    return snapshot(status, tasks, prompts, slot.session_id)

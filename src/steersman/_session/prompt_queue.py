@@ -12,10 +12,9 @@ import msgspec
 from steersman import _json
 from steersman._json import JsonDict
 from steersman._protocol.events import TurnSettled
-from steersman._session.continuation import CONTINUE, again
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
-from steersman._session.recovery import Handover
+from steersman._session.recovery import CONTINUE, Handover, again
 from steersman._session.turn import Delivery, SentPrompt
 from steersman._uuids import uuid_of
 from steersman.control.session import Interrupt

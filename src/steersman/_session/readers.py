@@ -11,8 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, S
 from itertools import islice
 from typing import Generic, TypeVar
 
-from steersman._session.journal_wait import JournalWait
-from steersman._session.journal_writer import JournalSignal
+from steersman._session.journal_writer import JournalSignal, JournalWait
 from steersman.errors import ReaderLagged
 from steersman.journal import Entry, Journal, Kind, Lagged
 from steersman.journal.journal import CONVERSATION

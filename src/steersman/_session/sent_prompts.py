@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, cast
 
-from steersman._session.continuation import continuation
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.parts import Parts
 from steersman._session.prompt_queue import continuations
 from steersman._session.reading import SessionReaders
+from steersman._session.recovery import continuation
 from steersman._session.turn import SentPrompt, Turn, When
 from steersman._uuids import new_uuid, uuid_of
 from steersman.errors import ChannelClosed, KeyTaken, UsageError

@@ -18,18 +18,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, o
 from steersman._prompt_content import Prompt, line_fields, prompt_content
 from steersman._session.cli import HOW_TO_START, NOT_STARTED, HomeLoop
 from steersman._session.dispatcher import Dispatcher
-from steersman._session.interrupts import Interrupts
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.listeners import Decorator, EventName, Remove
 from steersman._session.mcp_servers import McpControls
 from steersman._session.parking import PARKING, Parking
 from steersman._session.parts import build
-from steersman._session.pause import Pause
 from steersman._session.reading import SessionReaders
 from steersman._session.requests.hooks import run_session_start
-from steersman._session.rest import wait_for_rest
 from steersman._session.sent_prompts import Checkpoint, PromptSender
 from steersman._session.setup import SessionSetup
+from steersman._session.steering import Interrupts, Pause, wait_for_rest
 from steersman._session.turn import Turn, When
 from steersman.control.context import ContextUsage, GetContextUsage
 from steersman.control.files import RewindFiles, Rewound
@@ -112,7 +110,7 @@ class Session:
         self._close = self._parking.close if self._parking.is_durable else self._lifecycle.close
         self._pause = Pause(parts, self._lifecycle)
         self._interrupts = Interrupts(parts, self._lifecycle)
-        self.mcp = McpControls(
+        self._mcp = McpControls(
             self.call,
             parts.mcp_status,
             parts.responder.servers,
@@ -633,15 +631,15 @@ class Session:
 
     async def mcp_status(self) -> McpServers:
         """Return the status of the MCP servers."""
-        return await self.mcp.status()
+        return await self._mcp.status()
 
     async def mcp_reconnect(self, server_name: str) -> None:
         """Have the CLI reconnect to an external MCP server. Raises `RequestRefused`."""
-        await self.mcp.reconnect(server_name)
+        await self._mcp.reconnect(server_name)
 
     async def mcp_toggle(self, server_name: str, *, enabled: bool) -> None:
         """Disable or enable an MCP server."""
-        await self.mcp.toggle(server_name, enabled=enabled)
+        await self._mcp.toggle(server_name, enabled=enabled)
 
     async def mcp_set_servers(
         self, servers: Mapping[str, ToolServer | McpServer | JsonObject | None]
@@ -651,7 +649,7 @@ class Session:
         In-process servers that are not named stay; `None` removes one.
         Raises `McpNotReady` if an in-process server cannot be attached.
         """
-        return await self.mcp.set_servers(servers)
+        return await self._mcp.set_servers(servers)
 
     async def context_usage(self) -> ContextUsage:
         """Return what fills the context window, and how much is left."""

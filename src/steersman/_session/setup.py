@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from steersman._background import BackgroundTasks
 from steersman._launch.plan import LaunchPlan
 from steersman._releases import TABLE, ReleaseTable
 from steersman._session.ownership import Claim
 from steersman.journal import Entry
 from steersman.options import Options
-from steersman.ports import Clock, Sink, ToolServer, Transport
+from steersman.ports import Clock, Mirror, Sink, ToolServer, Transport
 from steersman.transcripts.keys import SessionKey
 
 if TYPE_CHECKING:
-    from steersman._session.mirror import ComparesFiles
     from steersman._session.requests.holding import HoldingHook
     from steersman._session.requests.policy_hook import PolicyHook
     from steersman.options.keywords import OptionKwargs
@@ -42,35 +42,6 @@ class Resumption:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
-    """What was found of the conversation that a session with a store resumes."""
-
-    resume: str | None = None
-    """What the CLI resumes: an id, or the path of a file. `None` leaves the choice to the CLI."""
-    path: str | None = None
-    """The file that the CLI will append to; `None` if that is not known, and for a fork."""
-    key: SessionKey | None = None
-    must_compare: bool = True
-    """Whether the file may have entries that the store lacks."""
-
-
-class Stored(Protocol):
-    """The conversation of a session that has a store."""
-
-    async def find(self) -> str | None:
-        """Return the id of the conversation to resume; None if only the CLI can find it."""
-        ...
-
-    async def restore(self, session_id: str | None) -> Restored:
-        """Return what the CLI resumes. Raises `ResumeNotFound` if there is no such conversation."""
-        ...
-
-    def end(self, *, is_complete: bool) -> None:
-        """Clean up after the session; `is_complete` if the store has the whole conversation."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
 class FlightData:
     """What is saved about a session after an error."""
 
@@ -81,6 +52,51 @@ class FlightData:
     cli_version: str
     redact: Callable[[str], str] = str
     """Removes the secrets that the CLI was given."""
+
+
+class NoMirror:
+    """The mirror of a session without a store: nothing is copied, and nothing is found."""
+
+    is_unused = True
+
+    async def find(self) -> str | None:
+        """Return that only the CLI can find the conversation."""
+        return None
+
+    async def restore(self, session_id: str | None) -> str | None:  # noqa: ARG002 - a port
+        """Return that the choice is left to the CLI."""
+        return None
+
+    def received(self, line: bytes) -> None:
+        """Ignore it; without a store the CLI sends no such lines."""
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+    def resumes(self) -> None:
+        """Do nothing."""
+
+    def lost_sight(self, *, at_once: bool = False) -> None:
+        """Do nothing."""
+
+    async def close(self) -> bool:
+        """Return that nothing is missing."""
+        return True
+
+
+def no_mirror(*_of_the_session: object) -> Mirror:
+    """Return the mirror of a session without a store."""
+    return NoMirror()
+
+
+OpenMirror = Callable[
+    [Callable[[], bool], Callable[[str, SessionKey | None], None], BackgroundTasks], Mirror
+]
+"""Makes the mirror of a session.
+
+Takes a function that returns whether no turn runs, one that reports an error, and what runs the
+task of the mirror.
+"""
 
 
 def _as_it_is(server: Any) -> ToolServer:
@@ -141,12 +157,11 @@ class SessionSetup:
     """Locks a conversation, so that it has one owner; None if it is not saved."""
     save_flight: Callable[[FlightData], None] | None = None
     """Saves what is known after an error."""
-    stored: Stored | None = None
-    """Finds the conversation to resume in the session store; None if none is resumed from there."""
+    mirror: OpenMirror = no_mirror
+    """Makes the part that copies the conversation to the session store."""
     plan_from: Callable[[str], LaunchPlan] | None = None
-    """Plans the first CLI, if what it resumes was found in the store."""
-    files: ComparesFiles | None = None
-    """Compares session files with the store; None if the files are not on this machine."""
+    """Plans the first CLI from what is found in the store; None if nothing is resumed from there.
+    """
     policy_hook: PolicyHook | None = None
     """The hook of the policy, which is also among the plan's hooks; `build()` connects it."""
     holding: HoldingHook | None = None

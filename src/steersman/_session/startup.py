@@ -13,9 +13,9 @@ import msgspec
 
 from steersman._launch.plan import LaunchPlan
 from steersman._releases import numbers
-from steersman._session.cli_version import CliVersions, refuse_old, refuse_unsafe
-from steersman._session.handshake import Handshake
+from steersman._session.cli import Handshake
 from steersman._session.link import CliLink
+from steersman._session.programs import CliVersions, refuse_old, refuse_unsafe
 from steersman._session.setup import SessionSetup
 from steersman._struct import set_source
 from steersman.control.context import GetUsage

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from steersman import _json
+from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked, ToolCalled
 from steersman._session.cli import CliSlot
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.listeners import EventListeners
 from steersman._session.prompt_queue import PromptQueue
-from steersman._session.requests.tasks import Need
+from steersman._session.requests.tasks import Need, RequestTasks
 from steersman.journal import Kind, Move, Phase, step
 from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
+from steersman.permissions import CanUseTool
+
+if TYPE_CHECKING:
+    from steersman.journal.state import StateFollower
 
 # Enum member lookups are slow on Python 3.11, and these run for every control request.
 RUNNING, PHASE = Phase.RUNNING, Kind.PHASE
@@ -25,7 +31,6 @@ class Status:
         prompts: PromptQueue,
         slot: CliSlot,
         listeners: EventListeners,
-        snapshot: Callable[[Status], SessionSnapshot],
     ) -> None:
         self.phase = Phase.IDLE
         self.is_cli_idle = True
@@ -39,7 +44,6 @@ class Status:
         self._prompts = prompts
         self._slot = slot
         self._listeners = listeners
-        self._snapshot = snapshot
         self._written: State = "idle"
 
     @property
@@ -121,5 +125,48 @@ class Status:
         self._log.append(at, PHASE, details={"before": before, "after": after})
         self._log.wake()
         if self._listeners.is_any and self._listeners.has("state_change"):
-            change = StateChanged(before, after, self._snapshot(self))
+            change = StateChanged(before, after, self.snapshot())
             self._listeners.emit("state_change", change)
+
+    def snapshot(self) -> SessionSnapshot:
+        """Return the current state of the session, with the requests that are being answered."""
+        from steersman.journal.state import StateFollower, snapshot_of  # noqa: PLC0415 - on first use
+
+        state = StateFollower()
+        state.phase, state.state, state.since = self.phase, self.state, self.since
+        state.started, state.completed = self.started, self.completed
+        if self._slot.running is not None:
+            _add_open(state, self._slot.running.tasks)
+        is_asking = self.state == "waiting_permission"
+        return snapshot_of(
+            state,
+            self._prompts.totals,
+            session_id=self._slot.session_id,
+            queued=self._prompts.queued,
+            behind_ask=self._prompts.not_begun if is_asking else (),
+        )
+
+
+def _add_open(state: StateFollower, tasks: RequestTasks) -> None:
+    """Add the requests that are being answered."""
+    from steersman.journal.state import pending_permission, pending_tool_call  # noqa: PLC0415 - as above
+
+    for ask in tasks.held:
+        if isinstance(ask.payload, CanUseTool):
+            state.permissions[ask.id] = pending_permission(ask.id, ask.payload, ask.created)
+            state.asks[ask.id] = "can_use_tool"
+    for asked, since in tasks.open:
+        if isinstance(asked, PermissionAsked):
+            state.permissions[asked.request_id] = pending_permission(
+                asked.request_id, asked.request, since
+            )
+            state.asks[asked.request_id] = "can_use_tool"
+        elif isinstance(asked, ElicitationAsked):
+            state.asks[asked.request_id] = "elicitation"
+        elif isinstance(asked, DialogAsked):
+            state.asks[asked.request_id] = "request_user_dialog"
+        elif isinstance(asked, ToolCalled) and asked.message.get("method") == "tools/call":
+            params = asked.message.get("params")
+            state.tool_calls[asked.request_id] = pending_tool_call(
+                asked.server, params if _json.is_object(params) else {}, since
+            )

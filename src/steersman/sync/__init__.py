@@ -13,12 +13,11 @@ from steersman._lazy import by_name
 if TYPE_CHECKING:
     from steersman.sessions import Sessions as Sessions
     from steersman.sync.agent import Agent as Agent
+    from steersman.sync.agent import Query as Query
     from steersman.sync.agent import query as query
     from steersman.sync.agent import run as run
     from steersman.sync.agent import run_result as run_result
     from steersman.sync.inbox import Inbox as Inbox
-    from steersman.sync.mcp import McpControls as McpControls
-    from steersman.sync.queries import Query as Query
     from steersman.sync.session import Session as Session
     from steersman.sync.turn import Turn as Turn
 else:
@@ -26,10 +25,8 @@ else:
         __name__,
         {
             "sessions": ("Sessions",),
-            "sync.agent": ("Agent", "query", "run", "run_result"),
+            "sync.agent": ("Agent", "Query", "query", "run", "run_result"),
             "sync.inbox": ("Inbox",),
-            "sync.mcp": ("McpControls",),
-            "sync.queries": ("Query",),
             "sync.session": ("Session",),
             "sync.turn": ("Turn",),
         },
@@ -39,7 +36,6 @@ else:
 __all__ = [
     "Agent",
     "Inbox",
-    "McpControls",
     "Query",
     "Session",
     "Sessions",

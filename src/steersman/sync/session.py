@@ -32,7 +32,6 @@ from steersman.permissions.asks import Ask
 from steersman.ports import JsonObject, ToolServer
 from steersman.sync.callbacks import in_thread, with_threads
 from steersman.sync.items import Items
-from steersman.sync.mcp import McpControls
 from steersman.sync.turn import Turn, stop
 
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ class Session:
         self._session = session
         self._closes = closes
         self._turns: WeakValueDictionary[str, Turn] = WeakValueDictionary()
-        self.mcp = McpControls(session.mcp, self._portal)
         """The MCP servers of the running session."""
 
     def __del__(self) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman._session.requests.manifests import manifests_of
-from steersman._session.requests.tool_servers import ToolServers
+from steersman._session.requests.tool_servers import ToolServers, manifests_of
 from steersman.ports import Caller, JsonObject
 from steersman.tools import Toolbox
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from steersman._json import JsonObject, is_mapping
-from steersman._session.requests.policy_hook import PolicyHook
-from steersman._session.requests.real_paths import readings_of
+from steersman._session.requests.policy_hook import PolicyHook, readings_of
 from steersman.hooks import PreToolUse
 from steersman.options import Options
 from steersman.permissions import Policy, allow, deny

@@ -1,15 +1,14 @@
-"""Passes MCP messages of the CLI to the in-process MCP servers."""
+"""Passes MCP messages of the CLI to the in-process MCP servers, and asks these for their tools."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from steersman._json import Json, JsonDict, is_object, is_sequence
+from steersman._json import Json, JsonDict, JsonObject, is_object, is_sequence
 from steersman._protocol.events import ToolCalled
-from steersman._session.requests.manifests import manifests_of
-from steersman.ports import INTERNAL_ERROR, Caller, JsonObject, ToolServer, jsonrpc_error
+from steersman.ports import INTERNAL_ERROR, Caller, ToolServer, jsonrpc_error
 
 LIST_CHANGED = "notifications/tools/list_changed"
 
@@ -23,6 +22,13 @@ LISTING = 1.0
 
 DETACHING = 10.0
 """Seconds that a server's `detach` may take."""
+
+PROTOCOL_VERSION = "2025-11-25"
+"""The MCP version of the CLI's own `initialize`."""
+MOST_PAGES = 100
+
+Ask = Callable[[str, JsonObject], Awaitable[JsonObject]]
+"""Gives a JSON-RPC message to the server of that key, and returns its answer."""
 
 
 class ToolServers:
@@ -179,3 +185,62 @@ def _repeatable(key: str, reply: JsonObject) -> frozenset[str]:
 
 def _may_repeat(hints: Json) -> bool:
     return is_object(hints) and True in (hints.get("readOnlyHint"), hints.get("idempotentHint"))
+
+
+async def manifests_of(
+    keys: Iterable[str], ask: Ask, version: str, timeout: float
+) -> dict[str, JsonDict]:
+    """Return the manifest of each server that gives one in time; the CLI asks the others itself.
+
+    A manifest is what a CLI asks a server at its start, asked before that start. A CLI that
+    continues a turn requests the model before it has listed the tools of our servers; a call of one
+    of them then fails. With a manifest in the initialize request it has them from the beginning.
+    """
+    names = list(keys)
+    asked = [_manifest(key, ask, version, timeout) for key in names]
+    found = await asyncio.gather(*asked)
+    return {key: each for key, each in zip(names, found, strict=True) if each is not None}
+
+
+async def _manifest(key: str, ask: Ask, version: str, timeout: float) -> JsonDict | None:
+    client: JsonDict = {"name": "claude-code", "version": version}
+    params: JsonDict = {
+        "protocolVersion": PROTOCOL_VERSION,
+        "capabilities": {},
+        "clientInfo": client,
+    }
+    try:
+        async with asyncio.timeout(timeout):
+            initialized = await _request(key, ask, "initialize", params)
+            if initialized is None:
+                return None
+            await ask(key, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+            tools = await _tools(key, ask)
+    except TimeoutError:
+        return None
+    if tools is None:
+        return None
+    return {"initializeResult": initialized, "toolsListResult": {"tools": tools}}
+
+
+async def _tools(key: str, ask: Ask) -> list[Json] | None:
+    tools: list[Json] = []
+    params: JsonDict = {}
+    for _ in range(MOST_PAGES):
+        page = await _request(key, ask, "tools/list", params)
+        listed = None if page is None else page.get("tools")
+        if page is None or not is_sequence(listed):
+            return None
+        tools += listed
+        if not page.get("nextCursor"):
+            return tools
+        params = {"cursor": page["nextCursor"]}
+    return None
+
+
+async def _request(key: str, ask: Ask, method: str, params: JsonObject) -> JsonDict | None:
+    # The ids are strings, so that they are no ids of the CLI, which counts.
+    message: JsonDict = {"jsonrpc": "2.0", "id": f"steersman-{method}", "method": method}
+    answer = await ask(key, {**message, "params": params})
+    result = answer.get("result")
+    return dict(result) if is_object(result) else None

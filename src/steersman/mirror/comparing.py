@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, cast
 
 from steersman import _json
 from steersman._json import JsonDict
+from steersman.mirror.queue import APPENDING, FILE_END, MOST_BYTES, MOST_ENTRIES
 from steersman.ports import SessionStore
 from steersman.stores.optional_methods import chunks
 from steersman.transcripts.identity import (
@@ -27,18 +28,10 @@ from steersman.transcripts.identity import (
 )
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry
 
-MOST_ENTRIES = 500
-MOST_BYTES = 1024 * 1024
-"""How much is appended at once."""
-
 TAIL = 512
 """How many of a file's last entries are returned."""
 
-APPENDING = 60.0
-"""Seconds that one append may take."""
-
 SUBAGENTS = "subagents"
-FILE_END = ".jsonl"
 
 
 @dataclass(slots=True)

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from steersman._background import BackgroundTasks
-from steersman._session.mirror import CLOSING, MOST_WAITING, Mirror
-from steersman._session.mirror_queue import MirrorKeys
-from steersman.stores.comparing import FileComparer
+from steersman.mirror.comparing import FileComparer
+from steersman.mirror.mirror import CLOSING, MOST_WAITING, StoreMirror
+from steersman.mirror.queue import MirrorKeys
 from steersman.testing.faults import VirtualClockLoop
 from steersman.transcripts.keys import SessionKey
 from tests.keeping_store import Fault, KeepingStore, healthy
@@ -53,7 +53,7 @@ class Play:
         """What the next reports raise."""
         self.unsent: list[bytes] = []
         self.background = BackgroundTasks(LOG)
-        self.mirror = Mirror(
+        self.mirror = StoreMirror(
             self.store,
             is_eager=eager,
             files=None if far else FileComparer(self.store, 60.0, here),

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from steersman.mirror.comparing import FileComparer, catch_up, held
 from steersman.stores import MemoryStore
-from steersman.stores.comparing import FileComparer, catch_up, held
 from steersman.stores.optional_methods import chunks
 from steersman.transcripts.identity import identity, identity_of_line, unannounced
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry

@@ -16,6 +16,9 @@ MOST_ENTRIES = 500
 MOST_BYTES = 1024 * 1024
 """How much is appended to a store at once; one entry may be longer."""
 
+APPENDING = 60.0
+"""Seconds after which an append has failed, and is not repeated."""
+
 FILE_END = ".jsonl"
 _IN_PROJECTS = re.compile(r".*/projects/([^/]+)/([^/]+?)(?:/(.+))?\.jsonl", re.DOTALL)
 

@@ -15,13 +15,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from steersman._session.setup import Restored
 from steersman.errors import ResumeNotFound, StartupError, StartupTimeout, SteersmanError
+from steersman.mirror.comparing import Held, entries_in, held, parts_of
+from steersman.mirror.copies import PrivateCopy, left_behind, place_of_copies
 from steersman.options.fields import Options
 from steersman.ports import SessionStore
-from steersman.stores.comparing import Held, entries_in, held, parts_of
 from steersman.stores.optional_methods import chunks
-from steersman.stores.private_copy import PrivateCopy, left_behind, place_of_copies
 from steersman.stores.transcript_files import config_of, transcripts_of
 from steersman.transcripts.keys import SessionKey, is_session_id, project_key
 
@@ -29,6 +28,19 @@ log = logging.getLogger("steersman.session")
 
 MOST_TRIED = 50
 """How many of the latest sessions are looked at, to find the latest that is a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was found of the conversation that a session with a store resumes."""
+
+    resume: str | None = None
+    """What the CLI resumes: an id, or the path of a file. `None` leaves the choice to the CLI."""
+    path: str | None = None
+    """The file that the CLI will append to; `None` if that is not known, and for a fork."""
+    key: SessionKey | None = None
+    must_compare: bool = True
+    """Whether the file may have entries that the store lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +65,8 @@ class StoredConversation:
         env: Mapping[str, str],
         owner: tuple[int, ...] = (),
     ) -> None:
+        self.is_fork = options.fork_session
+        """Whether the session reads a conversation that stays as it is, and writes its own."""
         self._options = options
         self._store = store
         self._env = env
@@ -77,7 +91,7 @@ class StoredConversation:
         key: SessionKey = {"project_key": self._project, "session_id": session_id}
         resumed = self._options.resume
         if resumed is not None and resumed.startswith("/"):
-            return Restored(resumed, None if self._options.fork_session else resumed, key)
+            return Restored(resumed, None if self.is_fork else resumed, key)
         async with self._limited():
             known = await held(self._store, key)
             found = await asyncio.to_thread(self._on_this_machine, key, known)
@@ -90,12 +104,17 @@ class StoredConversation:
                 )
             return await self._from_store(key)
 
+    @property
+    def has_copy(self) -> bool:
+        """Whether the CLI resumes a private copy."""
+        return self._copy is not None
+
     def end(self, *, is_complete: bool) -> None:
         """Remove the private copy; unless the store lacks something that only the copy has."""
         copy, self._copy = self._copy, None
         if copy is None:
             return
-        if is_complete or self._options.fork_session:
+        if is_complete or self.is_fork:
             copy.remove()
         else:
             log.warning("the session store is not complete, so a copy is kept: %s", copy.path)
@@ -145,7 +164,7 @@ class StoredConversation:
     def _on_this_machine(self, key: SessionKey, known: Held) -> _Candidate | None:
         """Return the file that has everything that the store has, and most beside it."""
         found = [_compared(path, None, known) for path in self._own_files(key["session_id"])]
-        if not self._options.fork_session:
+        if not self.is_fork:
             copies = left_behind(self._place, key["session_id"], self._owner)
             found += [_compared(copy.path, copy, known) for copy in copies]
         complete = [each for each in found if each.has_all]
@@ -173,7 +192,7 @@ class StoredConversation:
 
     def _from_file(self, found: _Candidate, key: SessionKey, known: Held) -> Restored:
         self._copy = found.copy
-        if self._options.fork_session:
+        if self.is_fork:
             return Restored(key["session_id"])
         if found.copy is None:
             key = {"project_key": found.path.parent.name, "session_id": key["session_id"]}
@@ -182,12 +201,11 @@ class StoredConversation:
         return Restored(resumed, str(found.path), key, must_compare=is_behind)
 
     async def _from_store(self, key: SessionKey) -> Restored:
-        is_fork = self._options.fork_session
         # Not in a thread: a directory that is created after a cancellation would be left.
-        self._copy = copy = PrivateCopy.create(self._place, key, is_fork=is_fork)
+        self._copy = copy = PrivateCopy.create(self._place, key, is_fork=self.is_fork)
         await copy.fill(self._store, self._owner)
         path = str(copy.path)
-        return Restored(path, None if is_fork else path, key, must_compare=False)
+        return Restored(path, None if self.is_fork else path, key, must_compare=False)
 
 
 def _compared(path: Path, copy: PrivateCopy | None, known: Held) -> _Candidate:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol, cast
+from typing import cast
 
 from msgspec import Raw
 
 from steersman import _json
 from steersman._background import BackgroundTasks
-from steersman._session.mirror_queue import MOST_BYTES, MOST_ENTRIES, MirrorKeys, MirrorQueue
+from steersman.mirror.comparing import FileComparer
+from steersman.mirror.queue import APPENDING, MOST_BYTES, MOST_ENTRIES, MirrorKeys, MirrorQueue
+from steersman.mirror.restore import StoredConversation
 from steersman.ports import SessionStore
 from steersman.transcripts.identity import AGENT_METADATA, Identity, identity, unannounced
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry
@@ -27,9 +29,6 @@ log = logging.getLogger("steersman.session")
 
 PAUSES = (0.2, 0.8)
 """Seconds before the second and the third attempt to append."""
-
-APPENDING = 60.0
-"""Seconds after which an append has failed, and is not repeated."""
 
 CLOSING = 10.0
 """Seconds in which a closing session appends what is left."""
@@ -50,26 +49,7 @@ REMEMBERED = 8
 """How many of a file's last reported entries are remembered, to find them in the file."""
 
 
-class ComparesFiles(Protocol):
-    """Compares session files on this machine with the store."""
-
-    def parts(self, path: str) -> Awaitable[Sequence[str]]:
-        """Return the files of the subagents of the conversation in the file `path`."""
-        ...
-
-    def size(self, path: str) -> int:
-        """Return how long a file is; 0 if it does not exist."""
-        ...
-
-    def catch_up(self, key: SessionKey, path: str) -> Awaitable[Sequence[tuple[Identity, int]]]:
-        """Append to the store what it lacks of a file.
-
-        Returns the last entries of the file, each with the position at which it ends.
-        """
-        ...
-
-
-class Mirror:
+class StoreMirror:
     """Appends the entries of one session to its store."""
 
     def __init__(
@@ -77,7 +57,8 @@ class Mirror:
         store: SessionStore,
         *,
         is_eager: bool,
-        files: ComparesFiles | None,
+        files: FileComparer | None,
+        resumed: StoredConversation | None = None,
         is_quiet: Callable[[], bool],
         report: Callable[[str, SessionKey | None], None],
         background: BackgroundTasks,
@@ -86,6 +67,9 @@ class Mirror:
         self._store = store
         self._is_eager = is_eager
         self._files = files
+        """Compares files with the store; None if they are not on this machine."""
+        self._resumed = resumed
+        """What finds the conversation to resume; None if none is resumed from the store."""
         self._is_quiet = is_quiet
         self._report = report
         self._background = background
@@ -113,7 +97,33 @@ class Mirror:
         self._is_closing = False
         self._task: asyncio.Task[None] | None = None
 
-    # Called by the session; nothing here waits.
+    # What the session resumes
+
+    async def find(self) -> str | None:
+        """Return the id of the conversation to resume; None if only the CLI can find it."""
+        return None if self._resumed is None else await self._resumed.find()
+
+    async def restore(self, session_id: str | None) -> str | None:
+        """Return what the CLI resumes, an id or a path; None leaves the choice to the CLI.
+
+        Raises `ResumeNotFound` if there is no such conversation.
+        """
+        if self._resumed is None:
+            return None
+        found = await self._resumed.restore(session_id)
+        if not self._resumed.is_fork:
+            if found.path is not None and found.key is not None:
+                self._opened(found.path, found.key)
+            if found.must_compare:
+                self.lost_sight(at_once=True)
+        return found.resume
+
+    def _opened(self, path: str, key: SessionKey) -> None:
+        """Note that the conversation was resumed from the file at `path`."""
+        self.keys.open(path, key)
+        self._last.setdefault(path, deque(maxlen=REMEMBERED))
+
+    # What the CLI reports; nothing here waits
 
     def received(self, line: bytes) -> None:
         """Keep the entries of a `transcript_mirror` line until the store has them."""
@@ -161,11 +171,6 @@ class Mirror:
         """
         self._is_resuming = True
 
-    def opened(self, path: str, key: SessionKey) -> None:
-        """Note that the conversation was resumed from the file at `path`."""
-        self.keys.open(path, key)
-        self._last.setdefault(path, deque(maxlen=REMEMBERED))
-
     def lost_sight(self, *, at_once: bool = False) -> None:
         """Compare all files: the CLI may have written entries that it did not report.
 
@@ -189,11 +194,24 @@ class Mirror:
 
     @property
     def is_unused(self) -> bool:
-        """Whether there is nothing that the store could lack."""
-        return self._task is None and not self._queue.entries
+        """Whether there is nothing that the store could lack, and no private copy."""
+        has_copy = self._resumed is not None and self._resumed.has_copy
+        return self._task is None and not self._queue.entries and not has_copy
 
     async def close(self) -> bool:
-        """Append what is left, for `CLOSING` seconds; returns whether the store has everything."""
+        """Append what is left, for `CLOSING` seconds; returns whether the store has everything.
+
+        A private copy is removed, unless the store lacks something.
+        """
+        is_complete = False
+        try:
+            is_complete = await self._append_the_rest()
+        finally:
+            if self._resumed is not None:
+                self._resumed.end(is_complete=is_complete)
+        return is_complete
+
+    async def _append_the_rest(self) -> bool:
         self._is_closing = True
         self._wanted.set()
         # An event loop that shuts down may have cancelled it.
@@ -341,7 +359,6 @@ class Mirror:
 
     async def _compare_all(self) -> None:
         """Compare the files that are behind. While the store fails, wait longer each time."""
-        assert self._files is not None
         for path in sorted(self._behind):
             key = self.keys.find(path)
             if key is None:
@@ -356,8 +373,8 @@ class Mirror:
         self._pause = SETTLING
 
     async def _compare(self, path: str, key: SessionKey) -> None:
-        files = cast("ComparesFiles", self._files)
-        parts: Sequence[str] = () if "subpath" in key else await files.parts(path)
+        assert self._files is not None
+        parts: Sequence[str] = () if "subpath" in key else await self._files.parts(path)
         for part in parts:
             part_key = self.keys.find(part)
             if part_key is not None:
@@ -365,11 +382,11 @@ class Mirror:
         await self._catch_up(path, key)
 
     async def _catch_up(self, path: str, key: SessionKey) -> None:
-        files = cast("ComparesFiles", self._files)
+        assert self._files is not None
         # Before: while the file is compared, it may have to be compared again.
         self._behind.discard(path)
         try:
-            tail = await files.catch_up(key, path)
+            tail = await self._files.catch_up(key, path)
         except BaseException:
             self._behind.add(path)
             raise

@@ -21,8 +21,9 @@ from typing import BinaryIO, cast
 
 from steersman import _json
 from steersman._json import JsonDict
+from steersman.mirror.comparing import meta_path
+from steersman.mirror.queue import FILE_END
 from steersman.ports import SessionStore
-from steersman.stores.comparing import FILE_END, meta_path
 from steersman.stores.optional_methods import chunks, subkeys
 from steersman.transcripts.identity import AGENT_METADATA
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry, is_safe_subpath

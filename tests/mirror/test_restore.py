@@ -16,13 +16,12 @@ from typing import Any
 import pytest
 
 from steersman import Agent
-from steersman._restoring import StoredConversation
-from steersman._session.setup import Restored
 from steersman.errors import ResumeNotFound, StartupError, StartupTimeout, UsageError
+from steersman.mirror.copies import PrivateCopy
+from steersman.mirror.restore import Restored, StoredConversation
 from steersman.options import Options
 from steersman.ports import SessionStore
 from steersman.stores import MemoryStore
-from steersman.stores.private_copy import PrivateCopy
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry, project_key
 from steersman.transports.command import CommandTransport
 from tests.keeping_store import KeepingStore
@@ -156,7 +155,7 @@ async def test_the_copy_of_a_killed_host_is_taken_over_with_what_the_store_lacks
     await home.store.append(home.key, [entry(1)])
     program = f"""
 import asyncio, json, os, signal
-from steersman._restoring import StoredConversation
+from steersman.mirror.restore import StoredConversation
 from steersman.options import Options
 from steersman.stores import MemoryStore
 

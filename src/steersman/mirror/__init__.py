@@ -1,0 +1,1 @@
+"""A conversation in a session store: copied there, and resumed from there."""
