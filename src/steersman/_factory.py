@@ -11,13 +11,15 @@ import os
 from codecs import BOM_UTF8
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from steersman import _json
 from steersman._launch.plan import LaunchPlan, plan
 from steersman._releases import TABLE, ReleaseTable
+from steersman._session.durability import not_durable
 from steersman._session.session import Session
-from steersman._session.setup import FlightData, Resumption, SessionSetup
+from steersman._session.setup import DurableHost, FlightData, Resumption, SessionSetup
 from steersman._uuids import new_uuid
 from steersman.errors import Described, UsageError, WorkingDirectoryMissing
 from steersman.options.fields import Options
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from steersman._session.setup import Stored
     from steersman.options.keywords import OptionKwargs
     from steersman.options.servers import McpServer
-    from steersman.ports import Clock, JsonObject, Sink, ToolServer, Transport
+    from steersman.ports import Clock, Durability, JsonObject, Sink, ToolServer, Transport
 
 FUNCTIONS = "functions"
 """The key of the in-process MCP server for `functions=`: `mcp__functions__<name>`."""
@@ -101,7 +103,7 @@ def build_session(
         files=file_comparer(options, transport),
         policy_hook=policy_hook,
         holding=holding,
-        key=key,
+        durable=durability_maker(options, key),
     )
     return Session(setup)
 
@@ -273,6 +275,19 @@ def with_own_hook(options: Options) -> tuple[Options, PolicyHook | None, Holding
     matcher = None if decides else MATCHER
     first.on(PreToolUse, matcher, timeout=LONGEST_HOLD + 60)(holding)
     return options.replace(hooks=first | options.hooks), policy_hook, holding
+
+
+def durability_maker(options: Options, key: str | None) -> Callable[[DurableHost], Durability]:
+    """Return the function that makes what keeps the lease and the turns of a session in a store.
+
+    Without a store, that keeps nothing. `key` is what the conversation is opened with, if it is.
+    """
+    # Most sessions have no inbox, and a protocol is slow to check.
+    if options.inbox is None or not isinstance(options.inbox, SupportsWork):
+        return not_durable
+    from steersman.durable.durability import StoredDurability  # noqa: PLC0415 - few have a store
+
+    return partial(StoredDurability, options, options.inbox.work, key)
 
 
 def tool_servers(options: Options) -> dict[str, ToolServer]:

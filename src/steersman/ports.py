@@ -9,6 +9,7 @@ A session reaches the outside world only through these protocols.
     Approver    -> host program    decides whether a tool may run
     Asks        -> inbox/          keeps asks until the user answers
     DurableWork -> inbox/, stores/ keeps leases and turns of conversations
+    Durability  -> durable/        keeps those of one session
     Sink        -> stores/         writes the journal to a store
     SessionStore -> stores/        keeps the entries of conversations
 """
@@ -53,6 +54,7 @@ __all__ = [
     "Clock",
     "Conversation",
     "DialogHandler",
+    "Durability",
     "DurableAsks",
     "DurableWork",
     "ElicitationHandler",
@@ -580,6 +582,49 @@ class SupportsWork(Protocol):
     @property
     def work(self) -> DurableWork:
         """The leases and turns of the store."""
+        ...
+
+
+class Durability(Protocol):
+    """The lease and the turns of one session in a store."""
+
+    @property
+    def keeps_turns(self) -> bool:
+        """Whether the turns have rows, and the conversation a lease."""
+        ...
+
+    def transport(self, inner: Transport) -> Transport:
+        """Return a transport whose CLIs can only be used while the session has its lease."""
+        ...
+
+    async def take(
+        self, session_id: str | None, is_ending: Callable[[], bool] = bool, *, wait: float = 0.0
+    ) -> None:
+        """Take the lease, if the conversation is known and not ours already.
+
+        Raises `SessionInUse` after `wait` seconds, `UsageError` if the conversation can only be
+        continued on another machine, and `ChannelClosed` once the session is closed.
+        """
+        ...
+
+    async def begin(self, turn: StoredTurn) -> None:
+        """Store a turn. Raises `StoreError` or `LeaseLost`; then nothing may be sent."""
+        ...
+
+    def settled(self, uuid: str, outcome: str) -> None:
+        """Write how a turn has ended, in the background."""
+        ...
+
+    async def unsettled(self) -> list[StoredTurn]:
+        """Return the turns of the conversation that are not settled. Raises `StoreError`."""
+        ...
+
+    async def asks_of(self, uuid: str) -> list[StoredAsk]:
+        """Return the asks of a turn that wait, or whose answer is unused. Raises `StoreError`."""
+        ...
+
+    async def close(self) -> None:
+        """Write what is left, and release the lease; the CLI has exited."""
         ...
 
 

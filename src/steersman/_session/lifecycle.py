@@ -15,7 +15,6 @@ from steersman._session.await_flag import AwaitFlag
 from steersman._session.cli import RunningCli
 from steersman._session.cli_version import report
 from steersman._session.dispatcher import Dispatcher
-from steersman._session.durable import refuse_other_machine
 from steersman._session.finding import find_conversation
 from steersman._session.gate import with_gate
 from steersman._session.handshake import Handshake
@@ -140,7 +139,6 @@ class Lifecycle:
         self._has_started.clear()
         try:
             await parts.ownership.take(parts.slot.session_id, lambda: self._ending is not None)
-            self._check_machine()
             plan = await find_conversation(parts, lambda: self._ending is not None)
             await parts.responder.servers.attach()
             cli = await self._launch_first(plan)
@@ -151,13 +149,6 @@ class Lifecycle:
             self._has_started.set()
         parts.status.move(Move.GREET)
         parts.prompts.attach(cli.link)
-
-    def _check_machine(self) -> None:
-        """Refuse a conversation whose files are on another machine."""
-        parts, place = self._parts, self._parts.slot.place
-        work = parts.turns.work
-        if work is not None and place is not None and parts.options.session_store is None:
-            refuse_other_machine(work, place, is_here=parts.setup.is_saved(place))
 
     async def _open_journal(self) -> None:
         """Open the sinks of the journal. The session may be closed meanwhile."""
@@ -222,7 +213,6 @@ class Lifecycle:
         if parts.slot.running is None:
             self._make_room(plan)
         link = CliLink(plan, parts.options, self._dispatcher, parts.journal, self._link_ended)
-        parts.turns.launched(parts.journal.clock())
         status = parts.status
         handlers = RequestTasks(parts.responder, link, status.set_waiting, status.is_in_turn)
         parts.slot.running = cli = RunningCli(link, handlers)
@@ -558,7 +548,7 @@ class Lifecycle:
         if parts.limits.is_on:
             parts.limits.stop()
         parts.prompts.settle_all(cause)
-        if parts.mirror.is_unused and not parts.turns.endings and parts.ownership.leases is None:
+        if parts.mirror.is_unused and not parts.durability.keeps_turns:
             self._end(cause)
         else:
             self._flushing = asyncio.Task(self._flush(cause))
@@ -568,9 +558,7 @@ class Lifecycle:
         is_complete = False
         try:
             is_complete = await self._parts.mirror.close()
-            await self._parts.turns.close()
-            if self._parts.ownership.leases is not None:
-                await self._parts.ownership.leases.release()
+            await self._parts.durability.close()
         finally:
             self._end(cause, is_mirrored=is_complete)
 

@@ -138,7 +138,7 @@ class Parking:
     def _has_turns(self) -> bool:
         """Whether turns are left that have rows, so that the next session can continue them."""
         prompts = self._parts.prompts
-        return self._parts.turns.work is not None and (prompts.is_busy or bool(prompts.queued))
+        return self._parts.durability.keeps_turns and (prompts.is_busy or bool(prompts.queued))
 
     @property
     def _is_resuming(self) -> bool:
@@ -220,13 +220,13 @@ class Parking:
     async def _wait_for_store(self) -> None:
         """Return once the asks that wait are rows, or the store does not answer."""
         parts = self._parts
-        if parts.turns.work is None:
+        if not parts.durability.keeps_turns:
             return
         with contextlib.suppress(TimeoutError, SteersmanError):
             async with asyncio.timeout(READING):
                 for prompt in parts.prompts.unsettled:
                     while True:
-                        rows = await parts.turns.asks_of(prompt.uuid)
+                        rows = await parts.durability.asks_of(prompt.uuid)
                         if len(rows) >= sum(ask.turn == prompt.uuid for ask in self._asks):
                             break
                         await asyncio.sleep(POLL)
@@ -304,11 +304,11 @@ class Parking:
 
     async def _read_asks(self, prompts: list[SentPrompt]) -> None:
         """Read the ids in the store: an ask that was known again has that of its first request."""
-        if self._parts.turns.work is None:
+        if not self._parts.durability.keeps_turns:
             return
         found: list[str] = []
         for prompt in prompts:
-            asks = await self._parts.turns.asks_of(prompt.uuid)
+            asks = await self._parts.durability.asks_of(prompt.uuid)
             prompt.waits_for = tuple(each.id for each in asks if each.state == "open")
             found += prompt.waits_for
         self.waits_for = tuple(found)

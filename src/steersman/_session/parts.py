@@ -11,8 +11,6 @@ from steersman import _json
 from steersman._background import BackgroundTasks
 from steersman._launch.plan import hook_id
 from steersman._session.cli import CliSlot
-from steersman._session.durable import SessionWork, work_of
-from steersman._session.durable_turns import DurableTurns
 from steersman._session.flight_recorder import FlightReporter
 from steersman._session.gate import Gate
 from steersman._session.journal_writer import JournalWriter
@@ -27,7 +25,7 @@ from steersman._session.requests.hooks import HookRunner
 from steersman._session.requests.permissions import build_permissions
 from steersman._session.requests.responder import Responder
 from steersman._session.requests.tool_servers import ToolServers
-from steersman._session.setup import SessionSetup
+from steersman._session.setup import DurableHost, SessionSetup
 from steersman._session.status import Status
 from steersman._session.usage_limits import UsageLimiter
 from steersman._session.watchdog import SilenceWatchdog
@@ -37,10 +35,9 @@ from steersman.journal import Kind
 from steersman.journal.snapshot import SessionEnded, SessionSnapshot
 from steersman.options import Options, Revival
 from steersman.permissions import Ask, Elicitation
-from steersman.ports import Caller, SupportsAwaitAnswer
+from steersman.ports import Caller, Durability, SupportsAwaitAnswer, Transport
 
 if TYPE_CHECKING:
-    from steersman._session.leases import Leases
     from steersman._session.requests.holding import HoldingHook
     from steersman.transcripts.keys import SessionKey
 
@@ -69,8 +66,8 @@ class Parts:
     flights: FlightReporter
     mirror: MirrorPart
     """Copies the conversation to the session store, if there is one."""
-    turns: DurableTurns
-    """Writes the rows of turns, if there are any."""
+    durability: Durability
+    """Keeps the lease and the turns of the session in a store, if its inbox is in one."""
     background: BackgroundTasks
     """Runs what is done for the stores of the session, if there are any."""
     caller_for: Callable[[str], Caller]
@@ -93,9 +90,11 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     listeners = EventListeners()
     report = _fault_reporter(journal)
     background = BackgroundTasks(log)
-    turns = DurableTurns(work_of(options, setup.key), lambda: slot.session_id, report, background)
+    durability = setup.durable(
+        DurableHost(slot, journal, background, report, lambda: _is_here(setup, slot))
+    )
     transcript = _transcript_reader(setup, slot)
-    prompts = PromptQueue(journal, options.request_timeout, transcript, turns.settled)
+    prompts = PromptQueue(journal, options.request_timeout, transcript, durability.settled)
     status = Status(
         journal, prompts, slot, listeners, lambda status: _snapshot(status, slot, prompts)
     )
@@ -118,9 +117,8 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     gate = Gate()
     runner = _hook_runner(setup, slot, prompts, report, lambda: servers.keys)
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
-    setup, leases = _with_leases(setup, turns.work, slot, background)
     parts = Parts(
-        setup=setup,
+        setup=_with_transport(setup, durability.transport(setup.transport)),
         options=options,
         journal=journal,
         prompts=prompts,
@@ -134,10 +132,10 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         responder=Responder(permissions, runner, servers, gate, setup.holding, setup.policy_hook),
         decisions=decisions,
         budget=_restart_budget(options),
-        ownership=Ownership(setup.claim, options.wait, leases),
+        ownership=Ownership(setup.claim, options.wait, durability),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         mirror=_mirror(setup, status, slot, journal, listeners, background),
-        turns=turns,
+        durability=durability,
         background=background,
         caller_for=caller_for,
     )
@@ -158,24 +156,15 @@ def _watchdog(
     return SilenceWatchdog(options.watchdog, slot, prompts, journal, has_partials=has_partials)
 
 
-def _with_leases(
-    setup: SessionSetup, work: SessionWork | None, slot: CliSlot, background: BackgroundTasks
-) -> tuple[SessionSetup, Leases | None]:
-    """Return the setup with a transport that needs leases, and these; without a store, neither."""
-    if work is None:
-        return setup, None
-    # Few sessions have a store.
-    from steersman._session.leased_transport import LeasedTransport  # noqa: PLC0415
-    from steersman._session.leases import Leases  # noqa: PLC0415
-
-    inbox = setup.options.inbox
-    own = inbox.own if isinstance(inbox, SupportsAwaitAnswer) else _own_nothing
-    leases = Leases(work, slot.fail, own, background)
-    return replace(setup, transport=LeasedTransport(setup.transport, leases)), leases
+def _with_transport(setup: SessionSetup, transport: Transport) -> SessionSetup:
+    return setup if transport is setup.transport else replace(setup, transport=transport)
 
 
-def _own_nothing(_session: str, _is_owner: Callable[[], bool] | None, _token: str) -> None:
-    """Inform no one: the inbox does not use what is owned."""
+def _is_here(setup: SessionSetup, slot: CliSlot) -> bool | None:
+    """Whether the files of the conversation are on this machine; None if that is not known."""
+    if setup.options.session_store is not None or slot.place is None:
+        return None
+    return setup.is_saved(slot.place)
 
 
 def _hook_runner(

@@ -62,7 +62,7 @@ class PromptSender:
             checks.uuid("uuid", uuid)
             if key is not None:
                 raise UsageError("uuid", uuid, "None beside key=, which chooses the uuid")
-        if self._parts.turns.work is None:
+        if not self._parts.durability.keeps_turns:
             return self._send(content, fields, when, key, uuid)
         # One at a time: rows are stored in the order of the calls, and a key once.
         async with self._storing:
@@ -132,24 +132,23 @@ class PromptSender:
         self, stored: StoredTurn, *, is_again: bool = False, is_chosen: bool = True
     ) -> Turn:
         """Store the turn, and send its prompt. A turn of an earlier session is continued."""
-        turns = self._parts.turns
+        durability = self._parts.durability
         when = cast("When", stored.when)
         prompt = SentPrompt(self._readers, stored.uuid, stored.content, stored.fields, when)
         prompt.may_be_processed = is_again or (is_chosen and self._parts.options.goes_on)
         if prompt.may_be_processed:
-            prompt.continuation = continuation(await turns.asks_of(stored.uuid))
+            prompt.continuation = continuation(await durability.asks_of(stored.uuid))
         # `/clear` begins another conversation.
         await self._parts.ownership.own(self._parts.slot.session_id)
-        await turns.begin(stored.uuid, stored.key, stored.content, stored.fields, stored.when)
+        await durability.begin(stored)
         try:
             self.require_open()
             is_resumed = prompt.may_be_processed and await self._is_resumed(stored.uuid)
             self.require_open()
         except BaseException:
-            if is_again:
-                turns.settled(stored.uuid, "parked")
-            else:
-                turns.withdrawn(stored.uuid, stored.key)
+            # A turn with a key is promised with its row.
+            is_promised = is_again or stored.key is not None
+            durability.settled(stored.uuid, "parked" if is_promised else "cancelled")
             raise
         return self._submit(prompt, stored.key, is_resumed=is_resumed)
 
@@ -170,7 +169,7 @@ class PromptSender:
     async def resume_turns(self) -> list[Turn]:
         """Send the unsettled turns of the conversation again, in their order."""
         self.require_open()
-        if self._parts.turns.work is None:
+        if not self._parts.durability.keeps_turns:
             raise UsageError(
                 "inbox",
                 self._parts.options.inbox,
@@ -179,7 +178,7 @@ class PromptSender:
             )
         found: list[Turn] = []
         async with self._storing:
-            for each in await self._parts.turns.unsettled():
+            for each in await self._parts.durability.unsettled():
                 known = self.known.get(each.uuid)
                 if known is None:
                     self._check_new()

@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from steersman._background import BackgroundTasks
 from steersman._launch.plan import LaunchPlan
 from steersman._releases import TABLE, ReleaseTable
+from steersman._session.cli import CliSlot
+from steersman._session.durability import not_durable
+from steersman._session.journal_writer import JournalWriter
 from steersman._session.ownership import Claim
 from steersman.journal import Entry
 from steersman.options import Options
-from steersman.ports import Clock, Sink, ToolServer, Transport
+from steersman.ports import Clock, Durability, Sink, ToolServer, Transport
 from steersman.transcripts.keys import SessionKey
 
 if TYPE_CHECKING:
@@ -83,6 +87,18 @@ class FlightData:
     """Removes the secrets that the CLI was given."""
 
 
+@dataclass(frozen=True, slots=True)
+class DurableHost:
+    """What `durable` knows of its session: the parts below it, and calls to those above."""
+
+    slot: CliSlot
+    journal: JournalWriter
+    background: BackgroundTasks
+    report: Callable[[str, BaseException | str], None]
+    is_here: Callable[[], bool | None]
+    """Whether the files of the conversation are on this machine; None if that is not known."""
+
+
 def _as_it_is(server: Any) -> ToolServer:
     return cast("ToolServer", server)
 
@@ -145,5 +161,6 @@ class SessionSetup:
     holding: HoldingHook | None = None
     """The hook that holds calls, if the inbox is durable: among the plan's hooks, for the policy's.
     """
-    key: str | None = None
-    """The key that the conversation was opened with, for the store."""
+    durable: Callable[[DurableHost], Durability] = not_durable
+    """Makes what keeps the lease and the turns of the session in a store, if its inbox is in one.
+    """
