@@ -22,7 +22,7 @@ from steersman._session.prompt_queue import PromptQueue
 from steersman._session.recovery import RestartBudget
 from steersman._session.requests.decision_log import DecisionLog
 from steersman._session.requests.hooks import HookRunner
-from steersman._session.requests.permissions import build_permissions
+from steersman._session.requests.permissions import CallChecks, InboxForwarder, build_permissions
 from steersman._session.requests.responder import Responder
 from steersman._session.requests.tool_servers import ToolServers
 from steersman._session.setup import DurableHost, SessionSetup
@@ -34,11 +34,10 @@ from steersman.errors import SteersmanError
 from steersman.journal import Kind
 from steersman.journal.snapshot import SessionEnded, SessionSnapshot
 from steersman.options import Options, Revival
-from steersman.permissions import Ask, Elicitation
-from steersman.ports import Caller, Durability, SupportsAwaitAnswer, Transport
+from steersman.permissions import Elicitation, Payload
+from steersman.ports import Caller, Durability, HeldCalls, Transport
 
 if TYPE_CHECKING:
-    from steersman._session.requests.holding import HoldingHook
     from steersman.transcripts.keys import SessionKey
 
 log = logging.getLogger("steersman.session")
@@ -90,23 +89,35 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     listeners = EventListeners()
     report = _fault_reporter(journal)
     background = BackgroundTasks(log)
-    durability = setup.durable(
-        DurableHost(slot, journal, background, report, lambda: _is_here(setup, slot))
-    )
     transcript = _transcript_reader(setup, slot)
-    prompts = PromptQueue(journal, options.request_timeout, transcript, durability.settled)
+
+    def settled(uuid: str, outcome: str) -> None:
+        durability.settled(uuid, outcome)
+
+    def is_repeatable(payload: Payload) -> bool:
+        return responder.is_repeatable(payload)
+
+    prompts = PromptQueue(journal, options.request_timeout, transcript, settled)
+    host = DurableHost(
+        slot,
+        journal,
+        listeners,
+        prompts,
+        background,
+        report,
+        transcript=transcript,
+        is_here=lambda: _is_here(setup, slot),
+        is_repeatable=is_repeatable,
+        decides_permissions=lambda: runner.decides_permissions,
+    )
+    durability = setup.durable(host)
+    holding = durability.holding
     status = Status(
         journal, prompts, slot, listeners, lambda status: _snapshot(status, slot, prompts)
     )
     decisions = DecisionLog(journal.write)
     permissions = build_permissions(
-        options,
-        decisions,
-        journal.note,
-        lambda: prompts.current_uuid,
-        setup.clock,
-        report,
-        slot.redact,
+        options, decisions, report, _forwarder(host, options, holding.requested)
     )
     if setup.policy_hook is not None:
         setup.policy_hook.connect(permissions, decisions, lambda: slot.initialized)
@@ -115,9 +126,10 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         return _caller(key, session, slot, prompts, journal, options, permissions.elicit)
 
     gate = Gate()
-    runner = _hook_runner(setup, slot, prompts, report, lambda: servers.keys)
+    runner = _hook_runner(setup, holding, slot, prompts, report, lambda: servers.keys)
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
-    parts = Parts(
+    responder = Responder(permissions, runner, servers, gate, holding, setup.policy_hook)
+    return Parts(
         setup=_with_transport(setup, durability.transport(setup.transport)),
         options=options,
         journal=journal,
@@ -129,7 +141,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         mcp_status=McpStatusLog(journal),
         watchdog=_watchdog(options, slot, prompts, journal),
         limits=UsageLimiter(options.limits, options.budget, slot, prompts, journal),
-        responder=Responder(permissions, runner, servers, gate, setup.holding, setup.policy_hook),
+        responder=responder,
         decisions=decisions,
         budget=_restart_budget(options),
         ownership=Ownership(setup.claim, options.wait, durability),
@@ -139,9 +151,22 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         background=background,
         caller_for=caller_for,
     )
-    if setup.holding is not None:
-        _connect(setup.holding, parts, report)
-    return parts
+
+
+def _forwarder(
+    host: DurableHost, options: Options, was_shown: Callable[[Payload], bool]
+) -> InboxForwarder | None:
+    if options.inbox is None:
+        return None
+    return InboxForwarder(
+        options.inbox,
+        host.journal.note,
+        lambda: host.prompts.current_uuid,
+        host.journal.clock,
+        host.report,
+        host.slot.redact,
+        CallChecks(host.is_repeatable, was_shown),
+    )
 
 
 def _restart_budget(options: Options) -> RestartBudget:
@@ -169,15 +194,14 @@ def _is_here(setup: SessionSetup, slot: CliSlot) -> bool | None:
 
 def _hook_runner(
     setup: SessionSetup,
+    holding: HeldCalls,
     slot: CliSlot,
     prompts: PromptQueue,
     report: Callable[[str, BaseException | str], None],
     own_servers: Callable[[], tuple[str, ...]],
 ) -> HookRunner:
-    hooks = setup.options.hooks
-    watched = hooks if setup.holding is None else setup.holding.watched(hooks)
     return HookRunner(
-        {hook_id(n): hook for n, hook in enumerate(watched)},
+        {hook_id(n): hook for n, hook in enumerate(holding.hooks(setup.options.hooks))},
         report,
         recheck=None if setup.policy_hook is None else setup.policy_hook.recheck,
         waits_on_resume=lambda: slot.is_modern,
@@ -229,42 +253,6 @@ def _mirror(
         report=report,
         background=background,
     )
-
-
-def _connect(
-    holding: HoldingHook, parts: Parts, report: Callable[[str, BaseException | str], None]
-) -> None:
-    """Let the hook that holds calls open asks in the inbox, and know when they are requested."""
-    from steersman._session.requests.held_asks import HeldInInbox  # noqa: PLC0415 - rarely needed
-
-    slot, journal, listeners = parts.slot, parts.journal, parts.listeners
-    inbox, forwarder = parts.options.inbox, parts.responder.permissions.inbox
-    assert isinstance(inbox, SupportsAwaitAnswer) and forwarder is not None  # noqa: PT018 - as the factory
-
-    def may_hold() -> bool:
-        return slot.is_modern and not parts.responder.hooks.decides_permissions
-
-    def count() -> Callable[[], None]:
-        assert slot.running is not None
-        return slot.running.tasks.hold()
-
-    def show(ask: Ask) -> None:
-        if listeners.has("ask"):
-            listeners.emit("ask", ask)
-
-    held = HeldInInbox(
-        inbox=inbox,
-        note=journal.note,
-        session_id=lambda: slot.session_id or "",
-        turn=lambda: parts.prompts.current_uuid,
-        clock=journal.clock,
-        redact=slot.redact,
-        report=report,
-        is_repeatable=parts.responder.is_repeatable,
-        shown=show,
-    )
-    forwarder.was_shown = holding.requested
-    holding.connect(held, may_hold, count, parts.prompts.called)
 
 
 def _fault_reporter(journal: JournalWriter) -> Callable[[str, BaseException | str], None]:

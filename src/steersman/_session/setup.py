@@ -13,15 +13,17 @@ from steersman._releases import TABLE, ReleaseTable
 from steersman._session.cli import CliSlot
 from steersman._session.durability import not_durable
 from steersman._session.journal_writer import JournalWriter
+from steersman._session.listeners import EventListeners
 from steersman._session.ownership import Claim
+from steersman._session.prompt_queue import PromptQueue
 from steersman.journal import Entry
 from steersman.options import Options
+from steersman.permissions import Payload
 from steersman.ports import Clock, Durability, Sink, ToolServer, Transport
 from steersman.transcripts.keys import SessionKey
 
 if TYPE_CHECKING:
     from steersman._session.mirror import ComparesFiles
-    from steersman._session.requests.holding import HoldingHook
     from steersman._session.requests.policy_hook import PolicyHook
     from steersman.options.keywords import OptionKwargs
 
@@ -93,10 +95,18 @@ class DurableHost:
 
     slot: CliSlot
     journal: JournalWriter
+    listeners: EventListeners
+    prompts: PromptQueue
     background: BackgroundTasks
     report: Callable[[str, BaseException | str], None]
+    transcript: Callable[[], Sequence[bytes]]
+    """Reads the lines of the CLI's session file."""
     is_here: Callable[[], bool | None]
     """Whether the files of the conversation are on this machine; None if that is not known."""
+    is_repeatable: Callable[[Payload], bool]
+    """Whether a call may run twice."""
+    decides_permissions: Callable[[], bool]
+    """Whether a hook of the caller decides about requests for permissions."""
 
 
 def _as_it_is(server: Any) -> ToolServer:
@@ -158,9 +168,6 @@ class SessionSetup:
     """Compares session files with the store; None if the files are not on this machine."""
     policy_hook: PolicyHook | None = None
     """The hook of the policy, which is also among the plan's hooks; `build()` connects it."""
-    holding: HoldingHook | None = None
-    """The hook that holds calls, if the inbox is durable: among the plan's hooks, for the policy's.
-    """
     durable: Callable[[DurableHost], Durability] = not_durable
     """Makes what keeps the lease and the turns of the session in a store, if its inbox is in one.
     """

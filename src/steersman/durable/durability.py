@@ -1,16 +1,26 @@
-"""One session in a store: its lease, and the rows of its turns."""
+"""One session in a store: its lease, the rows of its turns, and the calls that it holds."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable
 
+from steersman._session.durability import NO_HELD_CALLS
+from steersman._session.requests.policy_hook import PolicyHook
 from steersman._session.setup import DurableHost
-from steersman.durable.leases import LeasedTransport, Leases, SessionWork, new_lease
+from steersman.durable.holding import HoldingHook
+from steersman.durable.leases import LeasedTransport, Leases, Own, SessionWork, new_lease
 from steersman.durable.turns import DurableTurns
 from steersman.errors import UsageError
 from steersman.options import Options
-from steersman.ports import DurableWork, StoredAsk, StoredTurn, SupportsAwaitAnswer, Transport
+from steersman.ports import (
+    DurableWork,
+    HeldCalls,
+    StoredAsk,
+    StoredTurn,
+    SupportsAwaitAnswer,
+    Transport,
+)
 
 
 class StoredDurability:
@@ -19,7 +29,12 @@ class StoredDurability:
     keeps_turns = True
 
     def __init__(
-        self, options: Options, work: DurableWork, key: str | None, host: DurableHost
+        self,
+        options: Options,
+        work: DurableWork,
+        key: str | None,
+        policy: PolicyHook | None,
+        host: DurableHost,
     ) -> None:
         """`key` is what the conversation was opened with, if it was."""
         machine = platform.node()
@@ -27,7 +42,11 @@ class StoredDurability:
         self._host = host
         self._work = SessionWork(work, key, owner, machine, token, options.park.lease)
         inbox = options.inbox
-        own = inbox.own if isinstance(inbox, SupportsAwaitAnswer) else _own_nothing
+        own: Own = _own_nothing
+        self.holding: HeldCalls = NO_HELD_CALLS
+        if isinstance(inbox, SupportsAwaitAnswer):
+            own = inbox.own
+            self.holding = HoldingHook(options, policy, inbox, host)
         self._leases = Leases(self._work, host.slot.fail, own, host.background)
         self._turns = DurableTurns(
             self._work, lambda: host.slot.session_id, host.report, host.background

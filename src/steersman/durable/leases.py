@@ -49,6 +49,10 @@ RELEASING = 5.0
 OWNER = re.compile(r"process (\d+) on .*, lease ([0-9a-f]+)-([0-9a-f]+)-([0-9a-f]+)", re.DOTALL)
 
 
+Own = Callable[[str, Callable[[], bool] | None, str], None]
+"""`SupportsAwaitAnswer.own`: informs an inbox whether this process has the conversation."""
+
+
 @dataclass(slots=True)
 class SessionWork:
     """The rows of one session in a store."""
@@ -75,7 +79,7 @@ class Leases:
         self,
         work: SessionWork,
         lost: Callable[[LeaseLost], None],
-        own: Callable[[str, Callable[[], bool] | None, str], None],
+        own: Own,
         background: BackgroundTasks,
         *,
         clock: Callable[[], float] | None = None,
