@@ -9,7 +9,9 @@ A session reaches the outside world only through these protocols.
     Approver    -> host program    decides whether a tool may run
     Asks        -> inbox/          keeps asks until the user answers
     DurableWork -> inbox/, stores/ keeps leases and turns of conversations
-    Durability, HeldCalls, Parking -> durable/ keep those of one session, and end it to be continued
+    Durability  -> durable/        keeps those of one session
+    HeldCalls   -> durable/        holds calls that will be asked about
+    Parking     -> durable/        ends a session whose turns are to be continued
     Sink        -> stores/         writes the journal to a store
     SessionStore -> stores/        keeps the entries of conversations
 """
@@ -610,7 +612,7 @@ class HeldCalls(Protocol):
     async def resumed(self, uuid: str) -> Sequence[CanUseTool]:
         """Return the calls at which a turn was left, and that the CLI asks about at its start.
 
-        None if the CLI does not continue the turn by itself.
+        Empty if the CLI does not continue the turn by itself.
         """
         ...
 

@@ -15,7 +15,6 @@ from steersman._session.await_flag import AwaitFlag
 from steersman._session.cli import RunningCli
 from steersman._session.cli_version import report
 from steersman._session.dispatcher import Dispatcher
-from steersman._session.finding import find_conversation
 from steersman._session.gate import with_gate
 from steersman._session.handshake import Handshake
 from steersman._session.link import CliLink
@@ -139,7 +138,7 @@ class Lifecycle:
         self._has_started.clear()
         try:
             await parts.ownership.take(parts.slot.session_id, lambda: self._ending is not None)
-            plan = await find_conversation(parts, lambda: self._ending is not None)
+            plan = await self._find_conversation()
             await parts.responder.servers.attach()
             cli = await self._launch_first(plan)
         except BaseException as error:
@@ -149,6 +148,30 @@ class Lifecycle:
             self._has_started.set()
         parts.status.move(Move.GREET)
         parts.prompts.attach(cli.link)
+
+    async def _find_conversation(self) -> LaunchPlan:
+        """Return the plan of the first CLI, after finding what it resumes in the session store.
+
+        The conversation is locked before it is read. A fork reads one that it does not own.
+        """
+        parts, setup = self._parts, self._parts.setup
+        if setup.stored is None or setup.plan_from is None:
+            return setup.plan
+        session_id = await setup.stored.find()
+        is_own = not parts.options.fork_session
+        if is_own:
+            await parts.ownership.take(session_id, lambda: self._ending is not None)
+        found = await setup.stored.restore(session_id)
+        if is_own:
+            if found.path is not None and found.key is not None:
+                parts.mirror.opened(found.path, found.key)
+            if found.must_compare:
+                parts.mirror.lost_sight(at_once=True)
+        if found.resume is None:
+            return setup.plan
+        plan = setup.plan_from(found.resume)
+        parts.slot.open_file(plan.session_id, plan.path)
+        return plan
 
     async def _open_journal(self) -> None:
         """Open the sinks of the journal. The session may be closed meanwhile."""

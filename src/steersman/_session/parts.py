@@ -35,7 +35,7 @@ from steersman.journal import Kind
 from steersman.journal.snapshot import SessionEnded, SessionSnapshot
 from steersman.options import Options, Revival
 from steersman.permissions import Elicitation, Payload
-from steersman.ports import Caller, Durability, HeldCalls, Transport
+from steersman.ports import Caller, Durability, Transport
 
 if TYPE_CHECKING:
     from steersman.transcripts.keys import SessionKey
@@ -89,36 +89,21 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     listeners = EventListeners()
     report = _fault_reporter(journal)
     background = BackgroundTasks(log)
-    transcript = _transcript_reader(setup, slot)
 
     def settled(uuid: str, outcome: str) -> None:
         durability.settled(uuid, outcome)
 
-    def is_repeatable(payload: Payload) -> bool:
-        return responder.is_repeatable(payload)
-
+    transcript = _transcript_reader(setup, slot)
     prompts = PromptQueue(journal, options.request_timeout, transcript, settled)
     host = DurableHost(
-        slot,
-        journal,
-        listeners,
-        prompts,
-        background,
-        report,
-        transcript=transcript,
-        is_here=lambda: _is_here(setup, slot),
-        is_repeatable=is_repeatable,
-        decides_permissions=lambda: runner.decides_permissions,
+        setup, slot, journal, listeners, prompts, background, report, lambda: responder
     )
     durability = setup.durable(host)
-    holding = durability.holding
     status = Status(
         journal, prompts, slot, listeners, lambda status: _snapshot(status, slot, prompts)
     )
     decisions = DecisionLog(journal.write)
-    permissions = build_permissions(
-        options, decisions, report, _forwarder(host, options, holding.requested)
-    )
+    permissions = build_permissions(options, decisions, report, _forwarder(host, durability))
     if setup.policy_hook is not None:
         setup.policy_hook.connect(permissions, decisions, lambda: slot.initialized)
 
@@ -126,9 +111,9 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         return _caller(key, session, slot, prompts, journal, options, permissions.elicit)
 
     gate = Gate()
-    runner = _hook_runner(setup, holding, slot, prompts, report, lambda: servers.keys)
+    runner = _hook_runner(setup, durability, slot, prompts, report, lambda: servers.keys)
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
-    responder = Responder(permissions, runner, servers, gate, holding, setup.policy_hook)
+    responder = Responder(permissions, runner, servers, gate, durability.holding, setup.policy_hook)
     return Parts(
         setup=_with_transport(setup, durability.transport(setup.transport)),
         options=options,
@@ -153,19 +138,22 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     )
 
 
-def _forwarder(
-    host: DurableHost, options: Options, was_shown: Callable[[Payload], bool]
-) -> InboxForwarder | None:
-    if options.inbox is None:
+def _forwarder(host: DurableHost, durability: Durability) -> InboxForwarder | None:
+    inbox = host.setup.options.inbox
+    if inbox is None:
         return None
+
+    def is_repeatable(payload: Payload) -> bool:
+        return host.responder().is_repeatable(payload)
+
     return InboxForwarder(
-        options.inbox,
+        inbox,
         host.journal.note,
         lambda: host.prompts.current_uuid,
         host.journal.clock,
         host.report,
         host.slot.redact,
-        CallChecks(host.is_repeatable, was_shown),
+        CallChecks(is_repeatable, durability.holding.requested),
     )
 
 
@@ -185,23 +173,17 @@ def _with_transport(setup: SessionSetup, transport: Transport) -> SessionSetup:
     return setup if transport is setup.transport else replace(setup, transport=transport)
 
 
-def _is_here(setup: SessionSetup, slot: CliSlot) -> bool | None:
-    """Whether the files of the conversation are on this machine; None if that is not known."""
-    if setup.options.session_store is not None or slot.place is None:
-        return None
-    return setup.is_saved(slot.place)
-
-
 def _hook_runner(
     setup: SessionSetup,
-    holding: HeldCalls,
+    durability: Durability,
     slot: CliSlot,
     prompts: PromptQueue,
     report: Callable[[str, BaseException | str], None],
     own_servers: Callable[[], tuple[str, ...]],
 ) -> HookRunner:
+    hooks = durability.holding.hooks(setup.options.hooks)
     return HookRunner(
-        {hook_id(n): hook for n, hook in enumerate(holding.hooks(setup.options.hooks))},
+        {hook_id(n): hook for n, hook in enumerate(hooks)},
         report,
         recheck=None if setup.policy_hook is None else setup.policy_hook.recheck,
         waits_on_resume=lambda: slot.is_modern,

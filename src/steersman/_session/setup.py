@@ -16,9 +16,9 @@ from steersman._session.journal_writer import JournalWriter
 from steersman._session.listeners import EventListeners
 from steersman._session.ownership import Claim
 from steersman._session.prompt_queue import PromptQueue
+from steersman._session.requests.responder import Responder
 from steersman.journal import Entry
 from steersman.options import Options
-from steersman.permissions import Payload
 from steersman.ports import Clock, Durability, Sink, ToolServer, Transport
 from steersman.transcripts.keys import SessionKey
 
@@ -89,26 +89,6 @@ class FlightData:
     """Removes the secrets that the CLI was given."""
 
 
-@dataclass(frozen=True, slots=True)
-class DurableHost:
-    """What `durable` knows of its session: the parts below it, and calls to those above."""
-
-    slot: CliSlot
-    journal: JournalWriter
-    listeners: EventListeners
-    prompts: PromptQueue
-    background: BackgroundTasks
-    report: Callable[[str, BaseException | str], None]
-    transcript: Callable[[], Sequence[bytes]]
-    """Reads the lines of the CLI's session file."""
-    is_here: Callable[[], bool | None]
-    """Whether the files of the conversation are on this machine; None if that is not known."""
-    is_repeatable: Callable[[Payload], bool]
-    """Whether a call may run twice."""
-    decides_permissions: Callable[[], bool]
-    """Whether a hook of the caller decides about requests for permissions."""
-
-
 def _as_it_is(server: Any) -> ToolServer:
     return cast("ToolServer", server)
 
@@ -171,3 +151,26 @@ class SessionSetup:
     durable: Callable[[DurableHost], Durability] = not_durable
     """Makes what keeps the lease and the turns of the session in a store, if its inbox is in one.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class DurableHost:
+    """What `durable` knows of its session while that is built: what it is given, the parts below.
+
+    `SessionSetup.durable` gets it.
+    """
+
+    setup: SessionSetup
+    slot: CliSlot
+    journal: JournalWriter
+    listeners: EventListeners
+    prompts: PromptQueue
+    background: BackgroundTasks
+    report: Callable[[str, BaseException | str], None]
+    responder: Callable[[], Responder]
+    """Returns the part above, which answers the CLI's requests; to be called once it is built."""
+
+    def transcript(self) -> Sequence[bytes]:
+        """Return the lines of the CLI's session file."""
+        place = self.slot.place
+        return (None if place is None else self.setup.transcript(place)) or ()

@@ -64,8 +64,9 @@ class StoredDurability:
     ) -> None:
         """Take the lease, and check that the conversation can be continued on this machine."""
         if await self._leases.take(session_id, is_ending, wait=wait):
-            place = self._host.slot.place or session_id or ""
-            refuse_other_machine(self._work, place, is_here=self._host.is_here())
+            setup, place = self._host.setup, self._host.slot.place
+            if place is not None and setup.options.session_store is None:
+                refuse_other_machine(self._work, place, is_here=setup.is_saved(place))
 
     async def begin(self, turn: StoredTurn) -> None:
         """Store a turn."""

@@ -170,7 +170,7 @@ class HoldingHook:
         return self._asks_permission and decision == "ask"
 
     def _may_hold(self) -> bool:
-        return self._host.slot.is_modern and not self._host.decides_permissions()
+        return self._host.slot.is_modern and not self._host.responder().hooks.decides_permissions
 
     async def _hold(self, event: PreToolUse, reply: JsonObject) -> JsonObject:
         if await self._watch.is_decided(event.tool_name, event.tool_use_id):
@@ -268,7 +268,7 @@ class _HeldAsks:
             payload=payload,
             created=host.journal.clock(),
             turn=host.prompts.current_uuid,
-            is_repeatable=host.is_repeatable(payload),
+            is_repeatable=host.responder().is_repeatable(payload),
         )
         host.journal.note(Kind.ASKED, **ask_details(ask, host.slot.redact))
         if host.listeners.has("ask"):
