@@ -36,7 +36,7 @@ def test_the_policy_hook_is_the_first_hook_and_is_returned(given: dict[str, Any]
     hooks = Hooks()
     hooks.on(PreToolUse)(print)
 
-    options, policy_hook, _ = with_own_hook(Options(hooks=hooks, **given))
+    options, policy_hook = with_own_hook(Options(hooks=hooks, **given))
 
     assert policy_hook is not None
     assert [each.callback for each in options.hooks] == [policy_hook, print]
@@ -45,7 +45,7 @@ def test_the_policy_hook_is_the_first_hook_and_is_returned(given: dict[str, Any]
 def test_without_a_policy_there_is_no_policy_hook() -> None:
     options = Options()
 
-    assert with_own_hook(options) == (options, None, None)
+    assert with_own_hook(options) == (options, None)
 
 
 def test_functions_get_a_server_whose_key_is_reserved() -> None:

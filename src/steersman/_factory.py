@@ -15,24 +15,32 @@ from typing import TYPE_CHECKING
 from steersman._hosts import host_of
 from steersman._launch.plan import LaunchPlan, plan
 from steersman._releases import TABLE, ReleaseTable
-from steersman._session.session import Session
-from steersman._session.setup import FlightData, Resumption, SessionSetup, no_mirror
+from steersman._session.durability import not_durable
+from steersman._session.session import MakeParking, Session
+from steersman._session.setup import DurableHost, FlightData, Resumption, SessionSetup, no_mirror
 from steersman._uuids import new_uuid
 from steersman.errors import UsageError, WorkingDirectoryMissing
 from steersman.options.fields import Options
 from steersman.options.servers import SdkServer
-from steersman.ports import SupportsAwaitAnswer, SupportsWork
+from steersman.ports import DurableAsks, SupportsAwaitAnswer, SupportsWork
 from steersman.transports.subprocess import SubprocessTransport
 
 if TYPE_CHECKING:
     from steersman._background import BackgroundTasks
     from steersman._hosts import Host
-    from steersman._session.requests.holding import HoldingHook
     from steersman._session.requests.policy_hook import PolicyHook
     from steersman._session.setup import OpenMirror
     from steersman.options.keywords import OptionKwargs
     from steersman.options.servers import McpServer
-    from steersman.ports import Clock, JsonObject, Mirror, Sink, ToolServer, Transport
+    from steersman.ports import (
+        Clock,
+        Durability,
+        JsonObject,
+        Mirror,
+        Sink,
+        ToolServer,
+        Transport,
+    )
     from steersman.transcripts.keys import SessionKey
 
 FUNCTIONS = "functions"
@@ -56,7 +64,7 @@ def build_session(
     that `session.fork()` returns. `key` is what the conversation is opened with, if it is.
     `releases` is what is known of the releases of the CLI.
     """
-    options, policy_hook, holding = with_own_hook(options)
+    options, policy_hook = with_own_hook(options)
     servers = tool_servers(options)
     program = checked_program(options, transport)
     host = host_of(options, transport)
@@ -97,10 +105,9 @@ def build_session(
         mirror=mirror_opener(options, env, host),
         plan_from=plan_from if options.session_store is not None and options.goes_on else None,
         policy_hook=policy_hook,
-        holding=holding,
-        key=key,
+        durable=durability_maker(options, key, policy_hook),
     )
-    return Session(setup)
+    return Session(setup, parking_maker(options))
 
 
 def _plan(
@@ -192,18 +199,18 @@ def check_plugins(options: Options) -> None:
         skills.check_plugins(options)
 
 
-def with_own_hook(options: Options) -> tuple[Options, PolicyHook | None, HoldingHook | None]:
-    """Return the options with our own hook before the caller's hooks, and what it applies.
+def with_own_hook(options: Options) -> tuple[Options, PolicyHook | None]:
+    """Return the options with our own hook before the caller's hooks, and that of the policy.
 
     It applies the policy, or `ask_every_call`; and with a durable inbox it holds calls that will be
-    asked about. Without any of these there is no such hook.
+    asked about: there `Durability` replaces it. Without any of these there is no such hook.
     """
     decides = options.policy is not None or options.ask_every_call
     holds = options.inbox is not None and (
         isinstance(options.inbox, SupportsAwaitAnswer) and isinstance(options.inbox, SupportsWork)
     )
     if not (decides or holds):
-        return options, None, None
+        return options, None
     # Most programs have no policy.
     from steersman._session.requests.policy_hook import PolicyHook  # noqa: PLC0415
     from steersman.hooks.events import PreToolUse  # noqa: PLC0415
@@ -213,17 +220,36 @@ def with_own_hook(options: Options) -> tuple[Options, PolicyHook | None, Holding
     first = Hooks()
     if policy_hook is not None and not holds:
         first.on(PreToolUse)(policy_hook)
-        return options.replace(hooks=first | options.hooks), policy_hook, None
-    from steersman._session.requests.holding import (  # noqa: PLC0415
-        LONGEST_HOLD,
-        MATCHER,
-        HoldingHook,
-    )
+        return options.replace(hooks=first | options.hooks), policy_hook
+    from steersman.durable.holding import LONGEST_HOLD, MATCHER, no_opinion  # noqa: PLC0415
 
-    holding = HoldingHook(options, policy_hook)
     matcher = None if decides else MATCHER
-    first.on(PreToolUse, matcher, timeout=LONGEST_HOLD + 60)(holding)
-    return options.replace(hooks=first | options.hooks), policy_hook, holding
+    first.on(PreToolUse, matcher, timeout=LONGEST_HOLD + 60)(policy_hook or no_opinion)
+    return options.replace(hooks=first | options.hooks), policy_hook
+
+
+def durability_maker(
+    options: Options, key: str | None, policy: PolicyHook | None
+) -> Callable[[DurableHost], Durability]:
+    """Return the function that makes what keeps the lease and the turns of a session in a store.
+
+    Without a store, that keeps nothing. `key` is what the conversation is opened with, if it is.
+    """
+    # Most sessions have no inbox, and a protocol is slow to check.
+    if options.inbox is None or not isinstance(options.inbox, SupportsWork):
+        return not_durable
+    from steersman.durable.durability import StoredDurability  # noqa: PLC0415 - few have a store
+
+    return partial(StoredDurability, options, options.inbox.work, key, policy)
+
+
+def parking_maker(options: Options) -> MakeParking | None:
+    """Return the function that makes what parks a session, if its asks outlive it."""
+    if options.inbox is None or not isinstance(options.inbox, DurableAsks):
+        return None
+    from steersman.durable.parking import DurableParking  # noqa: PLC0415 - as above
+
+    return DurableParking
 
 
 def tool_servers(options: Options) -> dict[str, ToolServer]:

@@ -9,6 +9,9 @@ A session reaches the outside world only through these protocols.
     Approver    -> host program    decides whether a tool may run
     Asks        -> inbox/          keeps asks until the user answers
     DurableWork -> inbox/, stores/ keeps leases and turns of conversations
+    Durability  -> durable/        keeps those of one session
+    HeldCalls   -> durable/        holds calls that will be asked about
+    Parking     -> durable/        ends a session whose turns are to be continued
     Sink        -> stores/         writes the journal to a store
     SessionStore -> stores/        keeps the entries of conversations
     Mirror      -> mirror/         copies one conversation to a SessionStore
@@ -16,19 +19,21 @@ A session reaches the outside world only through these protocols.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from steersman._json import Json, JsonDict, JsonObject
 from steersman.control.mcp import TOOL_USE_ID_META
 from steersman.journal import Entry
 from steersman.permissions import (
     Ask,
+    CanUseTool,
     Decision,
     DialogAnswer,
     Elicitation,
     ElicitationAnswer,
+    Payload,
     PermissionContext,
     QuestionAnswer,
     QuestionAsk,
@@ -42,6 +47,9 @@ from steersman.transcripts.keys import (
     SessionSummaryEntry,
 )
 
+if TYPE_CHECKING:
+    from steersman.hooks.registry import Registered
+
 __all__ = [
     "INTERNAL_ERROR",
     "INVALID_PARAMS",
@@ -54,15 +62,18 @@ __all__ = [
     "Clock",
     "Conversation",
     "DialogHandler",
+    "Durability",
     "DurableAsks",
     "DurableWork",
     "ElicitationHandler",
     "FileArgument",
+    "HeldCalls",
     "Json",
     "JsonDict",
     "JsonObject",
     "Launch",
     "Mirror",
+    "Parking",
     "QuestionHandler",
     "Receiver",
     "SessionAsks",
@@ -628,6 +639,121 @@ class SupportsWork(Protocol):
     @property
     def work(self) -> DurableWork:
         """The leases and turns of the store."""
+        ...
+
+
+class HeldCalls(Protocol):
+    """Holds tool calls that will be asked about, before the CLI requests the permission."""
+
+    @property
+    def held(self) -> tuple[Ask, ...]:
+        """The asks of the calls that are held now."""
+        ...
+
+    def hooks(self, given: Iterable[Registered]) -> list[Registered]:
+        """Return the hooks of the session, the first of which holds calls from now on.
+
+        The hook that it replaces is the one that the CLI was given for this, or the policy's.
+        """
+        ...
+
+    async def resumed(self, uuid: str) -> Sequence[CanUseTool]:
+        """Return the calls at which a turn was left, and that the CLI asks about at its start.
+
+        Empty if the CLI does not continue the turn by itself.
+        """
+        ...
+
+    def prompt_sent(self) -> None:
+        """Treat those calls as any others: a prompt is sent, or their turn is continued."""
+        ...
+
+    def was_shown(self, payload: Payload) -> bool:
+        """Whether the ask about this request of the CLI was opened before the request."""
+        ...
+
+    def requested(self, payload: Payload) -> bool:
+        """Leave an ask to the request of the CLI; returns whether that is about the same input."""
+        ...
+
+    def withdrawn(self, tool_use_id: str, reason: str) -> None:
+        """Close the ask of a call that the CLI has given up."""
+        ...
+
+    def turn_settled(self) -> None:
+        """Close the asks of a turn that the CLI will not request any more."""
+        ...
+
+
+class Durability(Protocol):
+    """The lease and the turns of one session in a store."""
+
+    @property
+    def keeps_turns(self) -> bool:
+        """Whether the turns have rows, and the conversation a lease."""
+        ...
+
+    @property
+    def holding(self) -> HeldCalls:
+        """What holds calls that will be asked about."""
+        ...
+
+    def transport(self, inner: Transport) -> Transport:
+        """Return a transport whose CLIs can only be used while the session has its lease."""
+        ...
+
+    async def take(
+        self, session_id: str | None, is_ending: Callable[[], bool] = bool, *, wait: float = 0.0
+    ) -> None:
+        """Take the lease, if the conversation is known and not ours already.
+
+        Raises `SessionInUse` after `wait` seconds, `UsageError` if the conversation can only be
+        continued on another machine, and `ChannelClosed` once the session is closed.
+        """
+        ...
+
+    async def begin(self, turn: StoredTurn) -> None:
+        """Store a turn. Raises `StoreError` or `LeaseLost`; then nothing may be sent."""
+        ...
+
+    def settled(self, uuid: str, outcome: str) -> None:
+        """Write how a turn has ended, in the background."""
+        ...
+
+    async def unsettled(self) -> list[StoredTurn]:
+        """Return the turns of the conversation that are not settled. Raises `StoreError`."""
+        ...
+
+    async def asks_of(self, uuid: str) -> list[StoredAsk]:
+        """Return the asks of a turn that wait, or whose answer is unused. Raises `StoreError`."""
+        ...
+
+    async def close(self) -> None:
+        """Write what is left, and release the lease; the CLI has exited."""
+        ...
+
+
+class Parking(Protocol):
+    """Ends a session so that the next one can continue its turns."""
+
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """The ids of the asks that wait, once the session was parked."""
+        ...
+
+    def watch(self) -> None:
+        """Begin to look whether the session waits for nothing but asks; it has started."""
+        ...
+
+    async def park(self, timeout: float) -> None:
+        """Park the session; returns when its CLI is being ended.
+
+        Raises `UsageError` if the asks of the session do not outlive it.
+        """
+        ...
+
+    def close(self) -> None:
+        """Begin to close the session."""
         ...
 
 

@@ -160,8 +160,7 @@ class Dispatcher:
             self._parts.budget.clear()
             self.has_answered = True
         self._meter.settled(settled.uuid)
-        if self._parts.responder.holding is not None:
-            self._parts.responder.holding.turn_settled()
+        self._parts.responder.holding.turn_settled()
         result = self._prompts.settle(settled)
         if result is not None and result.outcome == "failed" and result.cause is not None:
             self._parts.flights.failed(result.cause)
@@ -186,8 +185,7 @@ class Dispatcher:
         payload: Payload | None = None
         match event:
             case PermissionAsked(request=payload):
-                holding = self._parts.responder.holding
-                if holding is not None and holding.was_shown(payload):
+                if self._parts.responder.holding.was_shown(payload):
                     return
             case ElicitationAsked(elicitation=payload) | DialogAsked(dialog=payload):
                 pass

@@ -13,8 +13,6 @@ import msgspec
 from steersman._launch.plan import LaunchPlan
 from steersman._session.cli import Handshake, RunningCli
 from steersman._session.dispatcher import Dispatcher
-from steersman._session.durable import refuse_other_machine
-from steersman._session.finding import find_conversation
 from steersman._session.gate import with_gate
 from steersman._session.link import CliLink
 from steersman._session.mcp_servers import restore_servers, wait_for_servers
@@ -138,8 +136,7 @@ class Lifecycle:
         self._has_started.clear()
         try:
             await parts.ownership.take(parts.slot.session_id, lambda: self._ending is not None)
-            self._check_machine()
-            plan = await find_conversation(parts, lambda: self._ending is not None)
+            plan = await self._find_conversation()
             await parts.responder.servers.attach()
             cli = await self._launch_first(plan)
         except BaseException as error:
@@ -150,12 +147,23 @@ class Lifecycle:
         parts.status.move(Move.GREET)
         parts.prompts.attach(cli.link)
 
-    def _check_machine(self) -> None:
-        """Refuse a conversation whose files are on another machine."""
-        parts, place = self._parts, self._parts.slot.place
-        work = parts.turns.work
-        if work is not None and place is not None and parts.options.session_store is None:
-            refuse_other_machine(work, place, is_here=parts.setup.is_saved(place))
+    async def _find_conversation(self) -> LaunchPlan:
+        """Return the plan of the first CLI, after finding what it resumes in the session store.
+
+        The conversation is locked before it is read. A fork reads one that it does not own.
+        """
+        parts, setup = self._parts, self._parts.setup
+        if setup.plan_from is None:
+            return setup.plan
+        session_id = await parts.mirror.find()
+        if not parts.options.fork_session:
+            await parts.ownership.take(session_id, lambda: self._ending is not None)
+        resume = await parts.mirror.restore(session_id)
+        if resume is None:
+            return setup.plan
+        plan = setup.plan_from(resume)
+        parts.slot.open_file(plan.session_id, plan.path)
+        return plan
 
     async def _open_journal(self) -> None:
         """Open the sinks of the journal. The session may be closed meanwhile."""
@@ -223,7 +231,6 @@ class Lifecycle:
             parts.gate.has_stopped_tree = False
         is_fresh = parts.slot.running is None and not parts.options.goes_on
         link = CliLink(plan, parts.options, self._dispatcher, parts.journal, self._link_ended)
-        parts.turns.launched(parts.journal.clock())
         status = parts.status
         handlers = RequestTasks(parts.responder, link, status.set_waiting, status.is_in_turn)
         parts.slot.running = cli = RunningCli(link, handlers)
@@ -554,7 +561,7 @@ class Lifecycle:
         if parts.limits.is_on:
             parts.limits.stop()
         parts.prompts.settle_all(cause)
-        if parts.mirror.is_unused and not parts.turns.endings and parts.ownership.leases is None:
+        if parts.mirror.is_unused and not parts.durability.keeps_turns:
             self._end(cause)
         else:
             self._flushing = asyncio.Task(self._flush(cause))
@@ -563,9 +570,7 @@ class Lifecycle:
         """Let the stores take what is left, and end the session: the lock is held until then."""
         try:
             await self._parts.mirror.close()
-            await self._parts.turns.close()
-            if self._parts.ownership.leases is not None:
-                await self._parts.ownership.leases.release()
+            await self._parts.durability.close()
         finally:
             self._end(cause)
 

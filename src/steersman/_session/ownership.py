@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from steersman._session.durability import NoDurability
 from steersman.errors import ChannelClosed, SessionInUse
-
-if TYPE_CHECKING:
-    from steersman._session.leases import Leases
+from steersman.ports import Durability
 
 POLL = 0.05
 """Seconds between two attempts to lock a conversation: nothing reports that a lock is free."""
@@ -50,18 +49,20 @@ Claim = Callable[[str], Lock]
 class Ownership:
     """The locks of one session: one, or several after `/clear`, which begins another one."""
 
-    def __init__(self, claim: Claim | None, wait: float, leases: Leases | None = None) -> None:
-        """With `leases` the conversation is in a store, and these replace the locks."""
-        self._claim = claim if leases is None else None
-        self.leases = leases
+    def __init__(
+        self, claim: Claim | None, wait: float, durability: Durability | None = None
+    ) -> None:
+        """A lease in a store replaces the locks."""
+        self._durability = durability or NoDurability()
+        self._claim = None if self._durability.keeps_turns else claim
         self._wait = wait
         self._locks: dict[str, Lock] = {}
         self._pid: int | None = None
 
     async def take(self, session_id: str | None, is_ending: Callable[[], bool]) -> None:
         """Lock the conversation, if its id is known. Raises `SessionInUse` after `wait` seconds."""
-        if self.leases is not None:
-            await self.leases.take(session_id, is_ending, wait=self._wait)
+        if self._durability.keeps_turns:
+            await self._durability.take(session_id, is_ending, wait=self._wait)
             return
         clock = asyncio.get_running_loop().time
         began = clock()
@@ -80,10 +81,8 @@ class Ownership:
 
     async def own(self, session_id: str | None) -> None:
         """Lock the conversation, if it is another one than before. Raises `SessionInUse`."""
-        if self.leases is None:
-            self.follow(session_id)
-        else:
-            await self.leases.take(session_id)
+        self.follow(session_id)
+        await self._durability.take(session_id)
 
     def follow(self, session_id: str | None) -> None:
         """Lock the conversation if it is another one than before. Raises `SessionInUse`."""

@@ -11,8 +11,6 @@ from steersman import _json
 from steersman._background import BackgroundTasks
 from steersman._launch.plan import hook_id
 from steersman._session.cli import CliSlot
-from steersman._session.durable import SessionWork, work_of
-from steersman._session.durable_turns import DurableTurns
 from steersman._session.flight_recorder import FlightReporter
 from steersman._session.gate import Gate
 from steersman._session.journal_writer import JournalWriter
@@ -23,10 +21,10 @@ from steersman._session.prompt_queue import PromptQueue
 from steersman._session.recovery import RestartBudget
 from steersman._session.requests.decision_log import DecisionLog
 from steersman._session.requests.hooks import HookRunner
-from steersman._session.requests.permissions import build_permissions
+from steersman._session.requests.permissions import CallChecks, InboxForwarder, build_permissions
 from steersman._session.requests.responder import Responder
 from steersman._session.requests.tool_servers import ToolServers
-from steersman._session.setup import SessionSetup
+from steersman._session.setup import DurableHost, SessionSetup
 from steersman._session.status import Status
 from steersman._session.usage_limits import UsageLimiter
 from steersman._session.watchdog import SilenceWatchdog
@@ -35,12 +33,10 @@ from steersman.errors import SteersmanError
 from steersman.journal import Kind
 from steersman.journal.snapshot import SessionEnded, SessionSnapshot
 from steersman.options import Options, Revival
-from steersman.permissions import Ask, Elicitation
-from steersman.ports import Caller, Mirror, SupportsAwaitAnswer
+from steersman.permissions import Elicitation, Payload
+from steersman.ports import Caller, Durability, Mirror, Transport
 
 if TYPE_CHECKING:
-    from steersman._session.leases import Leases
-    from steersman._session.requests.holding import HoldingHook
     from steersman.transcripts.keys import SessionKey
 
 log = logging.getLogger("steersman.session")
@@ -68,8 +64,8 @@ class Parts:
     flights: FlightReporter
     mirror: Mirror
     """Copies the conversation to the session store, if there is one."""
-    turns: DurableTurns
-    """Writes the rows of turns, if there are any."""
+    durability: Durability
+    """Keeps the lease and the turns of the session in a store, if its inbox is in one."""
     background: BackgroundTasks
     """Runs what is done for the stores of the session, if there are any."""
     caller_for: Callable[[str], Caller]
@@ -92,20 +88,19 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     listeners = EventListeners()
     report = _fault_reporter(journal)
     background = BackgroundTasks(log)
-    turns = DurableTurns(work_of(options, setup.key), lambda: slot.session_id, report, background)
+
+    def settled(uuid: str, outcome: str) -> None:
+        durability.settled(uuid, outcome)
+
     transcript = _transcript_reader(setup, slot)
-    prompts = PromptQueue(journal, options.request_timeout, transcript, turns.settled)
+    prompts = PromptQueue(journal, options.request_timeout, transcript, settled)
+    host = DurableHost(
+        setup, slot, journal, listeners, prompts, background, report, lambda: responder
+    )
+    durability = setup.durable(host)
     status = Status(journal, prompts, slot, listeners)
     decisions = DecisionLog(journal.write)
-    permissions = build_permissions(
-        options,
-        decisions,
-        journal.note,
-        lambda: prompts.current_uuid,
-        setup.clock,
-        report,
-        slot.redact,
-    )
+    permissions = build_permissions(options, decisions, report, _forwarder(host, durability))
     if setup.policy_hook is not None:
         setup.policy_hook.connect(permissions, decisions, lambda: slot.initialized)
 
@@ -113,11 +108,11 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         return _caller(key, session, slot, prompts, journal, options, permissions.elicit)
 
     gate = Gate()
-    runner = _hook_runner(setup, slot, prompts, report, lambda: servers.keys)
+    runner = _hook_runner(setup, durability, slot, prompts, report, lambda: servers.keys)
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
-    setup, leases = _with_leases(setup, turns.work, slot, background)
-    parts = Parts(
-        setup=setup,
+    responder = Responder(permissions, runner, servers, gate, durability.holding, setup.policy_hook)
+    return Parts(
+        setup=_with_transport(setup, durability.transport(setup.transport)),
         options=options,
         journal=journal,
         prompts=prompts,
@@ -128,19 +123,35 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         mcp_status=McpStatusLog(journal),
         watchdog=_watchdog(options, slot, prompts, journal),
         limits=UsageLimiter(options.limits, options.budget, slot, prompts, journal),
-        responder=Responder(permissions, runner, servers, gate, setup.holding, setup.policy_hook),
+        responder=responder,
         decisions=decisions,
         budget=_restart_budget(options),
-        ownership=Ownership(setup.claim, options.wait, leases),
+        ownership=Ownership(setup.claim, options.wait, durability),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         mirror=_mirror(setup, status, slot, journal, listeners, background),
-        turns=turns,
+        durability=durability,
         background=background,
         caller_for=caller_for,
     )
-    if setup.holding is not None:
-        _connect(setup.holding, parts, report)
-    return parts
+
+
+def _forwarder(host: DurableHost, durability: Durability) -> InboxForwarder | None:
+    inbox = host.setup.options.inbox
+    if inbox is None:
+        return None
+
+    def is_repeatable(payload: Payload) -> bool:
+        return host.responder().is_repeatable(payload)
+
+    return InboxForwarder(
+        inbox,
+        host.journal.note,
+        lambda: host.prompts.current_uuid,
+        host.journal.clock,
+        host.report,
+        host.slot.redact,
+        CallChecks(is_repeatable, durability.holding.requested),
+    )
 
 
 def _restart_budget(options: Options) -> RestartBudget:
@@ -155,37 +166,21 @@ def _watchdog(
     return SilenceWatchdog(options.watchdog, slot, prompts, journal, has_partials=has_partials)
 
 
-def _with_leases(
-    setup: SessionSetup, work: SessionWork | None, slot: CliSlot, background: BackgroundTasks
-) -> tuple[SessionSetup, Leases | None]:
-    """Return the setup with a transport that needs leases, and these; without a store, neither."""
-    if work is None:
-        return setup, None
-    # Few sessions have a store.
-    from steersman._session.leased_transport import LeasedTransport  # noqa: PLC0415
-    from steersman._session.leases import Leases  # noqa: PLC0415
-
-    inbox = setup.options.inbox
-    own = inbox.own if isinstance(inbox, SupportsAwaitAnswer) else _own_nothing
-    leases = Leases(work, slot.fail, own, background)
-    return replace(setup, transport=LeasedTransport(setup.transport, leases)), leases
-
-
-def _own_nothing(_session: str, _is_owner: Callable[[], bool] | None, _token: str) -> None:
-    """Inform no one: the inbox does not use what is owned."""
+def _with_transport(setup: SessionSetup, transport: Transport) -> SessionSetup:
+    return setup if transport is setup.transport else replace(setup, transport=transport)
 
 
 def _hook_runner(
     setup: SessionSetup,
+    durability: Durability,
     slot: CliSlot,
     prompts: PromptQueue,
     report: Callable[[str, BaseException | str], None],
     own_servers: Callable[[], tuple[str, ...]],
 ) -> HookRunner:
-    hooks = setup.options.hooks
-    watched = hooks if setup.holding is None else setup.holding.watched(hooks)
+    hooks = durability.holding.hooks(setup.options.hooks)
     return HookRunner(
-        {hook_id(n): hook for n, hook in enumerate(watched)},
+        {hook_id(n): hook for n, hook in enumerate(hooks)},
         report,
         recheck=None if setup.policy_hook is None else setup.policy_hook.recheck,
         waits_on_resume=lambda: slot.is_modern,
@@ -225,42 +220,6 @@ def _mirror(
             listeners.emit("message", entry.message)
 
     return setup.mirror(lambda: status.is_quiet, report, background)
-
-
-def _connect(
-    holding: HoldingHook, parts: Parts, report: Callable[[str, BaseException | str], None]
-) -> None:
-    """Let the hook that holds calls open asks in the inbox, and know when they are requested."""
-    from steersman._session.requests.held_asks import HeldInInbox  # noqa: PLC0415 - rarely needed
-
-    slot, journal, listeners = parts.slot, parts.journal, parts.listeners
-    inbox, forwarder = parts.options.inbox, parts.responder.permissions.inbox
-    assert isinstance(inbox, SupportsAwaitAnswer) and forwarder is not None  # noqa: PT018 - as the factory
-
-    def may_hold() -> bool:
-        return slot.is_modern and not parts.responder.hooks.decides_permissions
-
-    def count() -> Callable[[], None]:
-        assert slot.running is not None
-        return slot.running.tasks.hold()
-
-    def show(ask: Ask) -> None:
-        if listeners.has("ask"):
-            listeners.emit("ask", ask)
-
-    held = HeldInInbox(
-        inbox=inbox,
-        note=journal.note,
-        session_id=lambda: slot.session_id or "",
-        turn=lambda: parts.prompts.current_uuid,
-        clock=journal.clock,
-        redact=slot.redact,
-        report=report,
-        is_repeatable=parts.responder.is_repeatable,
-        shown=show,
-    )
-    forwarder.was_shown = holding.requested
-    holding.connect(held, may_hold, count, parts.prompts.called)
 
 
 def _fault_reporter(journal: JournalWriter) -> Callable[[str, BaseException | str], None]:

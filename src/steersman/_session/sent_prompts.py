@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any, cast
 
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.parts import Parts
-from steersman._session.prompt_queue import continuations
 from steersman._session.reading import SessionReaders
 from steersman._session.recovery import continuation
 from steersman._session.turn import SentPrompt, Turn, When
@@ -17,13 +16,10 @@ from steersman._uuids import new_uuid, uuid_of
 from steersman.errors import ChannelClosed, KeyTaken, UsageError
 from steersman.journal import Move
 from steersman.options import checks
+from steersman.permissions import CanUseTool
 from steersman.ports import StoredTurn
-from steersman.transcripts.lookup import deferred_tool, has_prompt
 
 MOST_SETTLED = 200
-
-RESUMING = 5.0
-"""Seconds in which a CLI asks about a call that was deferred; it does so at its start."""
 
 
 class PromptSender:
@@ -62,7 +58,7 @@ class PromptSender:
             checks.uuid("uuid", uuid)
             if key is not None:
                 raise UsageError("uuid", uuid, "None beside key=, which chooses the uuid")
-        if self._parts.turns.work is None:
+        if not self._parts.durability.keeps_turns:
             return self._send(content, fields, when, key, uuid)
         # One at a time: rows are stored in the order of the calls, and a key once.
         async with self._storing:
@@ -111,18 +107,19 @@ class PromptSender:
         self._parts.ownership.follow(self._parts.slot.session_id)
         self._parts.limits.refuse_more()
 
-    def _submit(self, prompt: SentPrompt, key: str | None, *, is_resumed: bool = False) -> Turn:
+    def _submit(
+        self, prompt: SentPrompt, key: str | None, resumed: Sequence[CanUseTool] = ()
+    ) -> Turn:
+        """Send the prompt, unless the CLI continues its turn by itself, with these calls."""
         if key is not None:
             self._keyed[key] = prompt
         self.count.sent(prompt.uuid)
         self.known.add(prompt.turn)
-        if is_resumed:
-            holding = self._parts.responder.holding
-            self._parts.prompts.adopt(prompt, () if holding is None else holding.requests)
+        if resumed:
+            self._parts.prompts.adopt(prompt, resumed)
         else:
             self._parts.prompts.submit(prompt)
-        if self._parts.responder.holding is not None:
-            self._parts.responder.holding.prompt_sent()
+        self._parts.durability.holding.prompt_sent()
         self._parts.status.move(Move.BEGIN)
         return prompt.turn
 
@@ -132,45 +129,38 @@ class PromptSender:
         self, stored: StoredTurn, *, is_again: bool = False, is_chosen: bool = True
     ) -> Turn:
         """Store the turn, and send its prompt. A turn of an earlier session is continued."""
-        turns = self._parts.turns
+        durability = self._parts.durability
         when = cast("When", stored.when)
         prompt = SentPrompt(self._readers, stored.uuid, stored.content, stored.fields, when)
         prompt.may_be_processed = is_again or (is_chosen and self._parts.options.goes_on)
         if prompt.may_be_processed:
-            prompt.continuation = continuation(await turns.asks_of(stored.uuid))
+            prompt.continuation = continuation(await durability.asks_of(stored.uuid))
         # `/clear` begins another conversation.
         await self._parts.ownership.own(self._parts.slot.session_id)
-        await turns.begin(stored.uuid, stored.key, stored.content, stored.fields, stored.when)
+        await durability.begin(stored)
         try:
             self.require_open()
-            is_resumed = prompt.may_be_processed and await self._is_resumed(stored.uuid)
+            resumed = await self._resumed(prompt)
             self.require_open()
         except BaseException:
-            if is_again:
-                turns.settled(stored.uuid, "parked")
-            else:
-                turns.withdrawn(stored.uuid, stored.key)
+            # A turn with a key is promised with its row.
+            is_promised = is_again or stored.key is not None
+            durability.settled(stored.uuid, "parked" if is_promised else "cancelled")
             raise
-        return self._submit(prompt, stored.key, is_resumed=is_resumed)
+        return self._submit(prompt, stored.key, resumed)
 
-    async def _is_resumed(self, uuid: str) -> bool:
-        """Whether the CLI continues the turn by itself: it asks about a call that was deferred."""
-        parts, holding = self._parts, self._parts.responder.holding
-        place = parts.slot.place
-        if holding is None or place is None or parts.prompts.is_busy or self.count.is_any:
-            return False
-        lines = parts.setup.transcript(place) or ()
-        # A turn that was continued before is continued under the uuids of its continuations.
-        stored = takewhile(lambda each: has_prompt(lines, each), continuations(uuid))
-        tool = deferred_tool(lines, uuid, *stored)
-        if tool is None or not holding.applies_to(tool):
-            return False
-        return await holding.has_resumed(RESUMING) and not parts.prompts.is_busy
+    async def _resumed(self, prompt: SentPrompt) -> Sequence[CanUseTool]:
+        """Return the calls at which the CLI continues the turn by itself; none if it does not."""
+        prompts = self._parts.prompts
+        if not prompt.may_be_processed or prompts.is_busy or self.count.is_any:
+            return ()
+        found = await self._parts.durability.holding.resumed(prompt.uuid)
+        return () if prompts.is_busy else found
 
     async def resume_turns(self) -> list[Turn]:
         """Send the unsettled turns of the conversation again, in their order."""
         self.require_open()
-        if self._parts.turns.work is None:
+        if not self._parts.durability.keeps_turns:
             raise UsageError(
                 "inbox",
                 self._parts.options.inbox,
@@ -179,7 +169,7 @@ class PromptSender:
             )
         found: list[Turn] = []
         async with self._storing:
-            for each in await self._parts.turns.unsettled():
+            for each in await self._parts.durability.unsettled():
                 known = self.known.get(each.uuid)
                 if known is None:
                     self._check_new()

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, o
 from steersman._prompt_content import Prompt, line_fields, prompt_content
 from steersman._session.cli import HOW_TO_START, NOT_STARTED, HomeLoop
 from steersman._session.dispatcher import Dispatcher
+from steersman._session.durability import PARKING, NoParking
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.listeners import Decorator, EventName, Remove
 from steersman._session.mcp_servers import McpControls
-from steersman._session.parking import PARKING, Parking
-from steersman._session.parts import build
+from steersman._session.parts import Parts, build
 from steersman._session.reading import SessionReaders
 from steersman._session.requests.hooks import run_session_start
 from steersman._session.sent_prompts import Checkpoint, PromptSender
@@ -55,7 +55,7 @@ from steersman.messages.parsing import Message
 from steersman.options import Options, PermissionMode, checks
 from steersman.options.servers import McpServer
 from steersman.permissions.asks import Ask
-from steersman.ports import JsonObject, ToolServer
+from steersman.ports import JsonObject, Parking, ToolServer
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -66,6 +66,9 @@ __all__ = ["WAIT_LONGER", "Session", "State", "close_soon", "completed", "start_
 
 AnswerT = TypeVar("AnswerT")
 T = TypeVar("T")
+
+MakeParking = Callable[[Parts, Lifecycle], Parking]
+"""Makes what parks a session."""
 
 
 OWN_CHECKPOINT = "a Checkpoint of this conversation"
@@ -102,12 +105,12 @@ class Session:
     The session runs in the event loop that started it; any task of that loop may use it.
     """
 
-    def __init__(self, setup: SessionSetup) -> None:
+    def __init__(self, setup: SessionSetup, parking: MakeParking | None = None) -> None:
         self.options: Options = setup.options
         self._parts = parts = build(setup, self)
         self._lifecycle = Lifecycle(parts, Dispatcher(parts))
-        self._parking = Parking(parts, self._lifecycle)
-        self._close = self._parking.close if self._parking.is_durable else self._lifecycle.close
+        self._parking = (parking or _not_parked)(parts, self._lifecycle)
+        self._close = self._parking.close
         self._pause = Pause(parts, self._lifecycle)
         self._interrupts = Interrupts(parts, self._lifecycle)
         self._mcp = McpControls(
@@ -658,6 +661,10 @@ class Session:
     async def stop_task(self, task_id: str) -> None:
         """Stop a background task; the CLI ignores an unknown id."""
         await self.call(StopTask(task_id=task_id))
+
+
+def _not_parked(parts: Parts, lifecycle: Lifecycle) -> Parking:
+    return NoParking(parts.options.inbox, lifecycle.close)
 
 
 async def start_ahead(session: Session) -> Session:

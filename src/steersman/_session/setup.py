@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any, cast
 from steersman._background import BackgroundTasks
 from steersman._launch.plan import LaunchPlan
 from steersman._releases import TABLE, ReleaseTable
+from steersman._session.cli import CliSlot
+from steersman._session.durability import not_durable
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.listeners import EventListeners
 from steersman._session.ownership import Claim
+from steersman._session.prompt_queue import PromptQueue
+from steersman._session.requests.responder import Responder
 from steersman.journal import Entry
 from steersman.options import Options
-from steersman.ports import Clock, Mirror, Sink, ToolServer, Transport
+from steersman.ports import Clock, Durability, Mirror, Sink, ToolServer, Transport
 from steersman.transcripts.keys import SessionKey
 
 if TYPE_CHECKING:
-    from steersman._session.requests.holding import HoldingHook
     from steersman._session.requests.policy_hook import PolicyHook
     from steersman.options.keywords import OptionKwargs
 
@@ -164,8 +169,29 @@ class SessionSetup:
     """
     policy_hook: PolicyHook | None = None
     """The hook of the policy, which is also among the plan's hooks; `build()` connects it."""
-    holding: HoldingHook | None = None
-    """The hook that holds calls, if the inbox is durable: among the plan's hooks, for the policy's.
+    durable: Callable[[DurableHost], Durability] = not_durable
+    """Makes what keeps the lease and the turns of the session in a store, if its inbox is in one.
     """
-    key: str | None = None
-    """The key that the conversation was opened with, for the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class DurableHost:
+    """What `durable` knows of its session while that is built: what it is given, the parts below.
+
+    `SessionSetup.durable` gets it.
+    """
+
+    setup: SessionSetup
+    slot: CliSlot
+    journal: JournalWriter
+    listeners: EventListeners
+    prompts: PromptQueue
+    background: BackgroundTasks
+    report: Callable[[str, BaseException | str], None]
+    responder: Callable[[], Responder]
+    """Returns the part above, which answers the CLI's requests; to be called once it is built."""
+
+    def transcript(self) -> Sequence[bytes]:
+        """Return the lines of the CLI's session file."""
+        place = self.slot.place
+        return (None if place is None else self.setup.transcript(place)) or ()

@@ -12,7 +12,7 @@ from typing import Any
 
 import steersman._factory as factory
 from steersman import Agent, Allow, Deny
-from steersman._session import leases
+from steersman.durable import leases
 from steersman.errors import SteersmanError
 from steersman.fleet.ports import JobSpec
 from steersman.options import Park

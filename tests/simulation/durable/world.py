@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from steersman._portal.home_thread import HomeThread
-from steersman._session.leases import RESERVE
+from steersman.durable.leases import RESERVE
 from steersman.errors import StoreError
 from steersman.ports import Channel, Launch, Receiver
 from steersman.stores._sql.database import Work

@@ -296,16 +296,10 @@ class PermissionResponder:
 def build_permissions(
     options: Options,
     decisions: DecisionLog,
-    note: Callable[..., None],
-    turn: Callable[[], str | None],
-    clock: Clock,
     report: Callable[[str, BaseException | str], None],
-    redact: Callable[[bytes], bytes] = bytes,
+    inbox: InboxForwarder | None,
 ) -> PermissionResponder:
     """Build the `PermissionResponder` of one session from its options."""
-    inbox = None
-    if options.inbox is not None:
-        inbox = InboxForwarder(options.inbox, note, turn, clock, report, redact)
     callbacks = UserCallbacks(
         options.can_use_tool,
         options.on_elicitation,
@@ -341,6 +335,20 @@ BuildResponse = Callable[[Ask, object, str], object]
 """Builds the response from an ask, the answer and its author, and records the decision."""
 
 
+def _no(_payload: Payload) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class CallChecks:
+    """What is asked about each call that is put into an inbox."""
+
+    is_repeatable: Callable[[Payload], bool] = _no
+    """Whether the call may run twice."""
+    was_shown: Callable[[Payload], bool] = _no
+    """Whether its ask was opened before the request."""
+
+
 class InboxForwarder:
     """Puts the open requests of one session into an inbox."""
 
@@ -352,6 +360,7 @@ class InboxForwarder:
         clock: Clock,
         report: Callable[[str, BaseException | str], None],
         redact: Callable[[bytes], bytes] = bytes,
+        calls: CallChecks = CallChecks(),
     ) -> None:
         self._report = report
         self._redact = redact
@@ -361,10 +370,7 @@ class InboxForwarder:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: dict[str, Ask] = {}
-        self.is_repeatable: Callable[[Payload], bool] = lambda _: False
-        """Called with each request; returns True if its call may run twice."""
-        self.was_shown: Callable[[Payload], bool] = lambda _: False
-        """Called with each request; returns True if its ask was opened before the request."""
+        self._calls = calls
 
     def put(
         self,
@@ -384,7 +390,7 @@ class InboxForwarder:
             payload=payload,
             created=self._clock(),
             turn=self._turn(),
-            is_repeatable=self.is_repeatable(payload),
+            is_repeatable=self._calls.is_repeatable(payload),
         )
 
         def settle(answer: object, by: str) -> None:
@@ -397,7 +403,7 @@ class InboxForwarder:
             reply(request_id, response)
 
         self._loop = asyncio.get_running_loop()
-        if not self.was_shown(payload):
+        if not self._calls.was_shown(payload):
             self._note(Kind.ASKED, **ask_details(ask, self._redact))
         self._open[request_id] = ask
         try:

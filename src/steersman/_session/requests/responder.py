@@ -14,6 +14,7 @@ from steersman._protocol.events import (
     ToolCalled,
     Unanswerable,
 )
+from steersman._session.durability import NO_HELD_CALLS
 from steersman._session.gate import GATE, Gate
 from steersman._session.requests.hooks import HookRunner
 from steersman._session.requests.permissions import (
@@ -24,9 +25,9 @@ from steersman._session.requests.permissions import (
 )
 from steersman._session.requests.tool_servers import ToolServers
 from steersman.permissions import CanUseTool
+from steersman.ports import HeldCalls
 
 if TYPE_CHECKING:
-    from steersman._session.requests.holding import HoldingHook
     from steersman._session.requests.policy_hook import PolicyHook
     from steersman.permissions.asks import Payload
 
@@ -43,14 +44,10 @@ class Responder:
     hooks: HookRunner
     servers: ToolServers
     gate: Gate
-    holding: HoldingHook | None = None
-    """The hook that holds calls, which is one of `hooks`; None without a durable inbox."""
+    holding: HeldCalls = NO_HELD_CALLS
+    """What holds calls, by one of `hooks`."""
     policy: PolicyHook | None = None
     """The hook that applies the policy, if there is one."""
-
-    def __post_init__(self) -> None:
-        if self.permissions.inbox is not None:
-            self.permissions.inbox.is_repeatable = self.is_repeatable
 
     def is_repeatable(self, payload: Payload) -> bool:
         """Whether a call is declared as one that may run twice, by its tool or by the policy."""
@@ -119,8 +116,7 @@ class Responder:
 
     def withdrawn(self, asked: HookAsked, reason: str) -> None:
         """Close the ask of a call that a hook holds, because the CLI has given the call up."""
-        if self.holding is not None:
-            self.holding.withdrawn(asked.tool_use_id, reason)
+        self.holding.withdrawn(asked.tool_use_id, reason)
 
     def withdraw(self, request_id: str, reason: str, *, may_return: bool = False) -> None:
         """Withdraw a deferred request; its answer is no longer needed by this CLI."""

@@ -91,8 +91,7 @@ class RequestTasks:
     @property
     def held(self) -> tuple[Ask, ...]:
         """The asks of calls that our own hook holds, before the CLI requests the permission."""
-        holding = self._responder.holding
-        return () if holding is None else holding.held
+        return self._responder.holding.held
 
     @property
     def is_answering(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from steersman import Agent, Allow, Deny, Session
-from steersman._session.requests.hook_watch import decides
+from steersman.durable.hook_watch import decides
 from steersman.hooks import Hooks, PreToolUse, Reply, allow, ask, context, deny, modify
 from steersman.inbox import StoredInbox
 from steersman.journal import Entry, Kind

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from steersman._background import BackgroundTasks
-from steersman._json import Json
-from steersman._session.durable import SessionWork
+from steersman.durable.leases import SessionWork
 from steersman.errors import LeaseLost, StoreError
-from steersman.ports import StoredAsk, StoredTurn
+from steersman.ports import StoredTurn
 
 LONGEST_PAUSE = 1.0
 """Seconds at most until a write that failed is made again."""
@@ -36,17 +35,16 @@ class _Ending:
 
 
 class DurableTurns:
-    """Writes the rows of one session. Without a store it does nothing."""
+    """Writes the rows of one session."""
 
     def __init__(
         self,
-        work: SessionWork | None,
+        work: SessionWork,
         session_id: Callable[[], str | None],
         report: Report,
         background: BackgroundTasks,
     ) -> None:
-        self.work = work
-        """The rows of the session; None if its inbox is in no store that keeps them."""
+        self._work = work
         self._session_id = session_id
         self._report = report
         self._background = background
@@ -63,38 +61,24 @@ class DurableTurns:
         """Begin with another CLI: what the one before it has asked is lost with it."""
         self._since = at
 
-    async def begin(
-        self, uuid: str, key: str | None, content: Json, fields: Mapping[str, Json], when: str
-    ) -> None:
+    async def begin(self, turn: StoredTurn) -> None:
         """Store a turn. Raises `StoreError` or `LeaseLost`; then nothing may be sent.
 
         A row that may have been written although this failed is settled as cancelled: the caller
-        knows that nothing was promised. One whose caller was cancelled is withdrawn as `withdrawn`
-        does.
+        knows that nothing was promised. One whose caller was cancelled is parked if it has a key: a
+        turn with a key is promised with its row.
         """
-        if self.work is None:
-            return
-        session = self._session_id() or ""
-        turn = StoredTurn(uuid, key, content, dict(fields), when)
-        is_new = uuid not in self._known
+        session, work = self._session_id() or "", self._work
+        is_new = work.before is None or all(each.uuid != turn.uuid for each in work.before.turns)
         try:
-            await self.work.work.begin(session, self.work.token, turn)
+            await work.store.begin(session, work.token, turn)
         except BaseException as error:
             if is_new and not isinstance(error, LeaseLost):
-                self._begun[uuid] = session
-                self.withdrawn(uuid, key if isinstance(error, asyncio.CancelledError) else None)
+                self._begun[turn.uuid] = session
+                is_promised = turn.key is not None and isinstance(error, asyncio.CancelledError)
+                self.settled(turn.uuid, "parked" if is_promised else "cancelled")
             raise
-        self._begun[uuid] = session
-
-    @property
-    def _known(self) -> set[str]:
-        """The turns that were not settled when the session began."""
-        before = None if self.work is None else self.work.before
-        return set() if before is None else {each.uuid for each in before.turns}
-
-    def withdrawn(self, uuid: str, key: str | None) -> None:
-        """Settle a turn whose prompt was not sent. One with a key is promised with its row."""
-        self.settled(uuid, "cancelled" if key is None else "parked")
+        self._begun[turn.uuid] = session
 
     def settled(self, uuid: str, outcome: str) -> None:
         """Write how a turn has ended, in the background."""
@@ -103,20 +87,6 @@ class DurableTurns:
             state = "parked" if outcome == "parked" else "settled"
             self.endings.append(_Ending(session, uuid, state, outcome, self._since))
             self._write()
-
-    async def unsettled(self) -> list[StoredTurn]:
-        """Return the turns of the conversation that are not settled. Raises `StoreError`."""
-        session = self._session_id()
-        if self.work is None or session is None:
-            return []
-        return await self.work.work.unsettled(session)
-
-    async def asks_of(self, uuid: str) -> list[StoredAsk]:
-        """Return the asks of a turn that wait, or whose answer is unused. Raises `StoreError`."""
-        session = self._session_id()
-        if self.work is None or session is None:
-            return []
-        return await self.work.work.asks_of(session, uuid)
 
     async def close(self) -> None:
         """Write what is left, for a few seconds at most."""
@@ -139,13 +109,12 @@ class DurableTurns:
         )
 
     async def _write_all(self) -> None:
-        assert self.work is not None
         while self.endings:
             each = self.endings[0]
             try:
-                await self.work.work.settle(
+                await self._work.store.settle(
                     each.session,
-                    self.work.token,
+                    self._work.token,
                     each.uuid,
                     each.state,
                     each.outcome,

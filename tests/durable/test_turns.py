@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from steersman._background import BackgroundTasks
-from steersman._session.durable import SessionWork
-from steersman._session.durable_turns import DurableTurns
+from steersman.durable.leases import SessionWork
+from steersman.durable.turns import DurableTurns
 from steersman.errors import LeaseLost, StoreError
 from steersman.ports import Conversation, StoredAsk, StoredTurn
 from steersman.testing.faults import VirtualClockLoop
@@ -78,24 +78,13 @@ class Stage:
 
     async def begin(self, *uuids: str) -> None:
         for uuid in uuids:
-            await self.turns.begin(uuid, None, "pay", {}, "later")
+            await self.turns.begin(StoredTurn(uuid, None, "pay"))
 
 
 def run(work: Any) -> None:
     """Run it on a loop whose clock jumps."""
     with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
         runner.run(work)
-
-
-async def test_without_a_store_nothing_is_written() -> None:
-    turns = DurableTurns(None, lambda: "s", lambda _where, _error: None, BackgroundTasks(LOG))
-
-    await turns.begin("u", None, "pay", {}, "later")
-    turns.settled("u", "completed")
-    await turns.close()
-
-    assert (turns.work, [*turns.endings]) == (None, [])
-    assert (await turns.unsettled(), await turns.asks_of("u")) == ([], [])
 
 
 async def test_turns_settle_in_their_order_and_a_parked_one_stays_unsettled() -> None:
@@ -204,7 +193,7 @@ async def test_a_prompt_whose_sender_is_cancelled_is_promised_by_its_key(
 ) -> None:
     stage = Stage()
     stage.rows.is_hanging = True
-    sending = asyncio.create_task(stage.turns.begin("u1", key, "pay", {}, "later"))
+    sending = asyncio.create_task(stage.turns.begin(StoredTurn("u1", key, "pay")))
     await asyncio.sleep(0)
     stage.rows.is_hanging = False
 

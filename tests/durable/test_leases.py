@@ -13,11 +13,16 @@ from typing import Any, cast
 import pytest
 
 from steersman._background import BackgroundTasks
-from steersman._session.durable import SessionWork
-from steersman._session.lease_owner import new_lease, token_if_ended
-from steersman._session.leases import RESERVE, Leases
+from steersman.durable.leases import (
+    RESERVE,
+    LeasedTransport,
+    Leases,
+    SessionWork,
+    new_lease,
+    token_if_ended,
+)
 from steersman.errors import ChannelClosed, LeaseLost, SessionInUse, StoreError
-from steersman.ports import DurableWork
+from steersman.ports import Channel, DurableWork, Launch, Receiver
 from steersman.testing.faults import VirtualClockLoop
 
 LOG = logging.getLogger("steersman.tests")
@@ -294,9 +299,7 @@ def test_a_lease_that_is_taken_while_its_session_ends_is_given_up() -> None:
 
 @pytest.mark.process
 def test_the_lease_of_a_process_that_has_ended_here_is_free_at_once() -> None:
-    given = (
-        "from steersman._session.lease_owner import new_lease; print(*new_lease('here'), sep='\\n')"
-    )
+    given = "from steersman.durable.leases import new_lease; print(*new_lease('here'), sep='\\n')"
     done = subprocess.run(
         [sys.executable, "-c", given], capture_output=True, text=True, timeout=60, check=True
     )
@@ -324,3 +327,64 @@ def test_a_process_of_another_machine_may_run() -> None:
 
     assert token_if_ended(owner.replace(boot, "0" * 12)) is None
     assert token_if_ended(owner.replace(process, "0" * 12)) == f"{boot}-{'0' * 12}-{own}"
+
+
+# --- The transport -----------------------------------------------------------------------
+
+
+class Free:
+    """A store in which every lease is free."""
+
+    async def take(self, _session: str, **_: Any) -> None:
+        return None
+
+    async def release(self, _session: str, _token: str) -> None:
+        return None
+
+
+class Cli:
+    """A transport, and the channel to its CLI; also receives the CLI's output."""
+
+    pid = 7
+
+    def __init__(self) -> None:
+        self.seen: list[object] = []
+        self.receiver: Receiver | None = None
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        assert launch.argv == ("claude",)
+        self.receiver = receiver
+        return cast("Channel", self)
+
+    def __getattr__(self, name: str) -> Any:
+        def note(*given: object) -> None:
+            self.seen.append((name, *given))
+
+        return note
+
+
+async def test_after_the_end_of_the_lease_nothing_is_read_or_written() -> None:
+    now, lost, launched = [100.0], list[LeaseLost](), list[str]()
+    work = SessionWork(cast("Any", Free()), None, "me", "here", "token", 10.0)
+    leases = Leases(work, lost.append, lambda *_: None, BackgroundTasks(LOG), clock=lambda: now[0])
+    await leases.take("s")
+    cli, reader = Cli(), Cli()
+    transport = LeasedTransport(cli, leases, lambda: launched.append("a CLI"))
+
+    channel = await transport.open(Launch(("claude",)), cast("Receiver", reader))
+    assert cli.receiver is not None
+    channel.write(b"a")
+    cli.receiver.data_received(b"b")
+    now[0] = 109.5
+    cli.receiver.data_received(b"c")
+    channel.write(b"d")
+    channel.resume()
+    cli.receiver.exited(-9)
+    with pytest.raises(LeaseLost):
+        await transport.open(Launch(("claude",)), cast("Receiver", reader))
+    await leases.release()
+
+    assert launched == ["a CLI"]
+    assert cli.seen == [("end_after", 9.0), ("write", b"a")]
+    assert reader.seen == [("data_received", b"b"), ("exited", -9)]
+    assert [each.session_id for each in lost] == ["s"]

@@ -11,20 +11,18 @@ import contextlib
 from collections.abc import Collection
 
 from steersman._protocol.events import HookAsked
+from steersman._session.durability import PARKING
 from steersman._session.gate import GATE
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.parts import Parts
 from steersman._session.requests.responder import CliRequest
 from steersman._session.turn import SentPrompt
-from steersman.errors import SteersmanError, UsageError
+from steersman.durable.holding import HoldingHook
+from steersman.errors import SteersmanError
 from steersman.journal import Phase
 from steersman.journal.calls import ToolCallRecord
 from steersman.permissions import Ask, CanUseTool, Elicitation
-from steersman.ports import DurableAsks
 from steersman.transcripts.lookup import deferred_tool
-
-PARKING = 10.0
-"""Seconds that a session takes to park at most, before its CLI is killed."""
 
 POLL = 0.02
 """Seconds between two looks at what reports no change: the CLI's file, and its tool calls."""
@@ -37,16 +35,14 @@ UNSEEN = 0.5
 """Seconds in which a CLI writes its file, if the file cannot be read from here."""
 
 
-class Parking:
-    """Parks one session, at the caller's request, when it is closed, or by itself."""
+class DurableParking:
+    """Parks one session whose asks outlive it: if the caller wants it, at the end, or by itself."""
 
     def __init__(self, parts: Parts, lifecycle: Lifecycle) -> None:
         self._parts = parts
         self._lifecycle = lifecycle
-        inbox = parts.options.inbox
-        # Most sessions have no inbox, and a protocol is slow to check.
-        self.is_durable = inbox is not None and isinstance(inbox, DurableAsks)
-        """Whether the asks of the session outlive it."""
+        holding = parts.durability.holding
+        self._holding = holding if isinstance(holding, HoldingHook) else None
         self._task: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._seen: tuple[object, float] | None = None
@@ -58,24 +54,14 @@ class Parking:
 
     def close(self) -> None:
         """Begin to close the session. It is parked if turns are left, or durable asks wait."""
-        has_work = self.is_durable and (self._has_turns or self._is_waiting)
+        has_work = self._has_turns or self._is_waiting
         if self._task is None and has_work and not self._has_ended:
             self.begin(PARKING)
         elif self._task is None:
             self._lifecycle.close()
 
     async def park(self, timeout: float) -> None:
-        """Park the session; returns when its CLI is being ended. A second call joins the first.
-
-        Raises `UsageError` if the asks of the session do not outlive it.
-        """
-        if not self.is_durable:
-            raise UsageError(
-                "inbox",
-                self._parts.options.inbox,
-                "an inbox in a store: other asks end with their session",
-                hint='pass inbox=SqliteStore("work.db").inbox(), or use aclose()',
-            )
+        """Park the session; returns when its CLI is being ended. A second call joins the first."""
         if self._parts.status.phase is Phase.IDLE and self._parts.slot.running is None:
             self._parts.slot.require()
         if self._task is None and not self._has_ended:
@@ -130,20 +116,19 @@ class Parking:
     @property
     def _is_waiting(self) -> bool:
         """Whether asks wait, or a call that was deferred before."""
-        holding = self._parts.responder.holding
-        is_held = holding is not None and bool(holding.calls)
+        is_held = self._holding is not None and bool(self._holding.calls)
         return bool(self._asks) or is_held or self._is_resuming
 
     @property
     def _has_turns(self) -> bool:
         """Whether turns are left that have rows, so that the next session can continue them."""
         prompts = self._parts.prompts
-        return self._parts.turns.work is not None and (prompts.is_busy or bool(prompts.queued))
+        return self._parts.durability.keeps_turns and (prompts.is_busy or bool(prompts.queued))
 
     @property
     def _is_resuming(self) -> bool:
         """Whether the CLI asks, or is about to ask, about a call of an earlier session."""
-        parts, holding = self._parts, self._parts.responder.holding
+        parts, holding = self._parts, self._holding
         if holding is None or holding.has_prompt or parts.slot.place is None:
             return False
         return deferred_tool(parts.setup.transcript(parts.slot.place) or ()) is not None
@@ -151,14 +136,13 @@ class Parking:
     @property
     def _asks(self) -> list[Ask]:
         """The asks of this session that wait for an answer."""
-        responder = self._parts.responder
-        inbox, holding = responder.permissions.inbox, responder.holding
-        held = () if holding is None else holding.held
+        inbox = self._parts.responder.permissions.inbox
+        held = self._parts.durability.holding.held
         return [*held] if inbox is None else [*inbox.asks, *held]
 
     def _own_tasks(self, mine: asyncio.Task[object] | None) -> list[asyncio.Task[None]]:
         """Return the tasks of hooks, tools and callbacks of ours that run, but for the caller's."""
-        cli, holding = self._parts.slot.running, self._parts.responder.holding
+        cli, holding = self._parts.slot.running, self._holding
         held = () if holding is None else holding.calls
 
         def only_waits(asked: CliRequest) -> bool:
@@ -220,28 +204,28 @@ class Parking:
     async def _wait_for_store(self) -> None:
         """Return once the asks that wait are rows, or the store does not answer."""
         parts = self._parts
-        if parts.turns.work is None:
+        if not parts.durability.keeps_turns:
             return
         with contextlib.suppress(TimeoutError, SteersmanError):
             async with asyncio.timeout(READING):
                 for prompt in parts.prompts.unsettled:
                     while True:
-                        rows = await parts.turns.asks_of(prompt.uuid)
+                        rows = await parts.durability.asks_of(prompt.uuid)
                         if len(rows) >= sum(ask.turn == prompt.uuid for ask in self._asks):
                             break
                         await asyncio.sleep(POLL)
 
     async def _come_to_rest(self, mine: asyncio.Task[object] | None) -> list[Ask]:
         """Use no more answers, and let finish what runs. Returns the asks that wait."""
-        responder = self._parts.responder
+        inbox = self._parts.responder.permissions.inbox
         asks: dict[str, Ask] = {}
         while True:
             asks |= {ask.id: ask for ask in self._asks}
             # An answer that was used, and then lost with the CLI, would be lost for good.
-            if responder.permissions.inbox is not None:
-                responder.permissions.inbox.let_go()
-            if responder.holding is not None:
-                responder.holding.let_go()
+            if inbox is not None:
+                inbox.let_go()
+            if self._holding is not None:
+                self._holding.let_go()
             # An answer that is on its way reaches the CLI; its call runs then.
             await asyncio.sleep(0)
             waiting = [ask for ask in asks.values() if self._is_open(ask)]
@@ -251,7 +235,7 @@ class Parking:
 
     def _is_open(self, ask: Ask) -> bool:
         """Whether the CLI still waits for the answer to an ask that was let go."""
-        cli, holding = self._parts.slot.running, self._parts.responder.holding
+        cli, holding = self._parts.slot.running, self._holding
         is_held = holding is not None and _tool_use_id(ask) in holding.calls
         return is_held or (
             cli is not None and any(ask.id == r.request_id for r, _ in cli.tasks.open)
@@ -262,7 +246,7 @@ class Parking:
 
         Returns whether that was so. The CLI loses a call that is deferred beside another one.
         """
-        parts, holding = self._parts, self._parts.responder.holding
+        parts, holding = self._parts, self._holding
         if holding is None or parts.slot.running is None or parts.gate.is_closed:
             return False
         totals, waiting = parts.prompts.totals, parts.slot.running.tasks.open
@@ -304,11 +288,11 @@ class Parking:
 
     async def _read_asks(self, prompts: list[SentPrompt]) -> None:
         """Read the ids in the store: an ask that was known again has that of its first request."""
-        if self._parts.turns.work is None:
+        if not self._parts.durability.keeps_turns:
             return
         found: list[str] = []
         for prompt in prompts:
-            asks = await self._parts.turns.asks_of(prompt.uuid)
+            asks = await self._parts.durability.asks_of(prompt.uuid)
             prompt.waits_for = tuple(each.id for each in asks if each.state == "open")
             found += prompt.waits_for
         self.waits_for = tuple(found)

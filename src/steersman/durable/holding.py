@@ -9,17 +9,25 @@ about the same call. A request for a permission could not be answered so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, Literal
 
 from steersman._json import JsonObject, is_mapping
-from steersman._session.requests.hook_watch import HookWatch
+from steersman._session.prompt_queue import continuations
+from steersman._session.requests.ask_details import ask_details, without_secrets
 from steersman._session.requests.policy_hook import PolicyHook
+from steersman._session.setup import DurableHost
+from steersman.durable.hook_watch import HookWatch
 from steersman.hooks.events import PreToolUse
 from steersman.hooks.registry import Registered
+from steersman.journal import Kind
 from steersman.options import Options
-from steersman.permissions import ASK_USER_QUESTION, Ask, CanUseTool
+from steersman.permissions import ASK_USER_QUESTION, Ask, CanUseTool, Payload
+from steersman.ports import SupportsAwaitAnswer
+from steersman.transcripts.lookup import deferred_tool, has_prompt
 
 EXIT_PLAN_MODE = "ExitPlanMode"
 MATCHER = f"{ASK_USER_QUESTION}|{EXIT_PLAN_MODE}"
@@ -27,6 +35,9 @@ MATCHER = f"{ASK_USER_QUESTION}|{EXIT_PLAN_MODE}"
 
 LONGEST_HOLD = 30 * 24 * 3600.0
 """Seconds until the hook lets go of a call; the CLI then requests the permission."""
+
+RESUMING = 5.0
+"""Seconds in which a CLI asks about a call that was deferred; it does so at its start."""
 
 NO_OPINION: JsonObject = {}
 DEFER: JsonObject = {
@@ -40,35 +51,28 @@ DEFER: JsonObject = {
 Release = Literal["answered", "deferred", "let go", "prompted"]
 
 
-class HeldAsks(Protocol):
-    """Opens the asks of held calls."""
-
-    def open(self, payload: CanUseTool, answered: Callable[[], None]) -> Ask:
-        """Put the ask into the inbox; `answered` is called when it has an answer, or expired."""
-        ...
-
-    def leave(self, ask: Ask) -> None:
-        """Stop waiting: the ask stays as it is, for the request or the process that follows."""
-        ...
-
-    def close(self, ask: Ask, reason: str) -> None:
-        """Close the ask for good; an answer that it has is not used any more."""
-        ...
+def no_opinion(_event: PreToolUse) -> JsonObject:
+    """Leave the call to the CLI: registers the hook, which `HoldingHook.hooks` replaces."""
+    return NO_OPINION
 
 
 class HoldingHook:
-    """The hook, and the calls that it holds. Also applies the policy, if there is one."""
+    """The hook, and the calls that it holds: the port `HeldCalls`. Applies the policy, if any."""
 
-    def __init__(self, options: Options, policy: PolicyHook | None) -> None:
+    def __init__(
+        self,
+        options: Options,
+        policy: PolicyHook | None,
+        inbox: SupportsAwaitAnswer,
+        host: DurableHost,
+    ) -> None:
         self._watch = HookWatch()
         self._policy = policy
+        self._host = host
         self._asks_user = options.on_question is None
         remembers = options.policy is not None and options.policy.remember is not None
         self._asks_permission = options.can_use_tool is None and not remembers
-        self._inbox: HeldAsks | None = None
-        self._may_hold: Callable[[], bool] = bool
-        self._count: Callable[[], Callable[[], None]] = lambda: _nothing
-        self._called: Callable[[CanUseTool], None] = lambda _: None
+        self._inbox = _HeldAsks(inbox, host)
         self._held: dict[str, _Held] = {}
         self.has_prompt = not options.goes_on
         """Whether a prompt was sent. Before, only a call that was deferred can come."""
@@ -76,24 +80,10 @@ class HoldingHook:
         self._answered: dict[str, _Held] = {}
         """Calls that were let go with an answer, and whose permission was not requested yet."""
 
-    def connect(
-        self,
-        inbox: HeldAsks,
-        may_hold: Callable[[], bool],
-        count: Callable[[], Callable[[], None]],
-        called: Callable[[CanUseTool], None],
-    ) -> None:
-        """Open asks in `inbox`, and hold their calls as long as `may_hold` returns True.
-
-        `count` is called for each call that is held; what it returns is called when it is not.
-        `called` is called for each call of the main agent in a turn of this session.
-        """
-        self._inbox, self._may_hold, self._count = inbox, may_hold, count
-        self._called = called
-
-    def watched(self, hooks: Iterable[Registered]) -> list[Registered]:
-        """Return the hooks of the session, so that their decisions about calls are known here."""
-        return self._watch.watching(hooks, self)
+    def hooks(self, given: Iterable[Registered]) -> list[Registered]:
+        """Return the hooks, with this one as the first; decisions of the others are known here."""
+        first, *others = given
+        return [replace(first, callback=self), *self._watch.watching(others)]
 
     # The seam for parking
 
@@ -106,11 +96,6 @@ class HoldingHook:
     def calls(self) -> tuple[str, ...]:
         """The ids of the calls that are held now, also of one that waits for a prompt."""
         return tuple(self._held)
-
-    @property
-    def requests(self) -> tuple[CanUseTool, ...]:
-        """What is known of the calls that are held now."""
-        return tuple(each.request for each in self._held.values())
 
     def let_go(self) -> None:
         """Use no more answers: the asks stay for the next process. The calls stay held."""
@@ -131,18 +116,24 @@ class HoldingHook:
 
     # A call that was deferred, and that the CLI of the next session asks about at its start
 
-    def applies_to(self, tool_name: str) -> bool:
-        """Whether the CLI calls the hook for this tool."""
-        return self._policy is not None or tool_name in (ASK_USER_QUESTION, EXIT_PLAN_MODE)
-
-    async def has_resumed(self, timeout: float) -> bool:
-        """Wait for a call that was deferred; returns whether the CLI has asked about one."""
+    async def resumed(self, uuid: str) -> Sequence[CanUseTool]:
+        """Return the calls at which a turn was left, and that the CLI asks about at its start."""
+        lines = self._host.transcript()
+        # A turn that was continued before is continued under the uuids of its continuations.
+        stored = takewhile(lambda each: has_prompt(lines, each), continuations(uuid))
+        tool = deferred_tool(lines, uuid, *stored)
+        if tool is None or not self._applies_to(tool):
+            return ()
         with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(RESUMING):
                 while not self._held and not self.has_prompt:
                     self._news.clear()
                     await self._news.wait()
-        return bool(self._held) and not self.has_prompt
+        return () if self.has_prompt else tuple(each.request for each in self._held.values())
+
+    def _applies_to(self, tool_name: str) -> bool:
+        """Whether the CLI calls the hook for this tool."""
+        return self._policy is not None or tool_name in (ASK_USER_QUESTION, EXIT_PLAN_MODE)
 
     def prompt_sent(self) -> None:
         """Release a call that was deferred: a prompt is sent, or its turn is continued."""
@@ -158,7 +149,7 @@ class HoldingHook:
         if not self.has_prompt:
             return self._hold_resumed(event)
         if event.agent_id is None:
-            self._called(_request(event, NO_OPINION))
+            self._host.prompts.called(_request(event, NO_OPINION))
         reply = self._reply(event)
         return self._hold(event, reply) if self._will_be_asked(event, reply) else reply
 
@@ -170,7 +161,7 @@ class HoldingHook:
             # Deferred, such a call would be lost.
             return False
         decision = _decision_of(reply)
-        if self._inbox is None or decision not in (None, "ask") or not self._may_hold():
+        if decision not in (None, "ask") or not self._may_hold():
             return False
         if event.tool_name == ASK_USER_QUESTION:
             return self._asks_user
@@ -178,14 +169,17 @@ class HoldingHook:
             return self._asks_permission and event.permission_mode == "plan"
         return self._asks_permission and decision == "ask"
 
+    def _may_hold(self) -> bool:
+        return self._host.slot.is_modern and not self._host.responder().hooks.decides_permissions
+
     async def _hold(self, event: PreToolUse, reply: JsonObject) -> JsonObject:
-        assert self._inbox is not None
         if await self._watch.is_decided(event.tool_name, event.tool_use_id):
             return reply
         held = _Held(_request(event, reply))
         held.ask = self._inbox.open(held.request, held.answer)
         self._held[event.tool_use_id] = held
-        uncount = self._count()
+        assert self._host.slot.running is not None
+        uncount = self._host.slot.running.tasks.hold()
         how: Release = "let go"
         try:
             async with asyncio.timeout(LONGEST_HOLD):
@@ -213,23 +207,23 @@ class HoldingHook:
             del self._held[event.tool_use_id]
         if how == "deferred":
             return DEFER
-        self._called(held.request)
+        self._host.prompts.called(held.request)
         reply = self._reply(event)
         return await self._hold(event, reply) if self._will_be_asked(event, reply) else reply
 
     def _leave(self, held: _Held) -> None:
-        if self._inbox is not None and held.ask is not None:
+        if held.ask is not None:
             self._inbox.leave(held.ask)
 
     # What becomes of the asks
 
-    def was_shown(self, payload: object) -> bool:
+    def was_shown(self, payload: Payload) -> bool:
         """Whether the ask about this request of the CLI was opened here."""
         return isinstance(payload, CanUseTool) and payload.tool_use_id in self._answered
 
-    def requested(self, payload: object) -> bool:
+    def requested(self, payload: Payload) -> bool:
         """Leave an ask to the request of the CLI; returns whether that is about the same input."""
-        if self._inbox is None or not isinstance(payload, CanUseTool):
+        if not isinstance(payload, CanUseTool):
             return False
         held = self._answered.pop(payload.tool_use_id, None)
         if held is None or held.ask is None:
@@ -251,12 +245,55 @@ class HoldingHook:
         """Close asks whose answer was not requested: the CLI has denied the call by itself."""
         answered, self._answered = self._answered, {}
         for held in answered.values():
-            if self._inbox is not None and held.ask is not None:
+            if held.ask is not None:
                 self._inbox.close(held.ask, "the CLI did not request the permission")
 
 
-def _nothing() -> None:
-    """Count nothing."""
+@dataclass(frozen=True, slots=True)
+class _HeldAsks:
+    """Opens the asks of held calls in a durable inbox."""
+
+    inbox: SupportsAwaitAnswer
+    host: DurableHost
+
+    def open(self, payload: CanUseTool, answered: Callable[[], None]) -> Ask:
+        """Put the ask into the inbox, without known secrets; `answered` is called in this loop.
+
+        That is when it has an answer, or has expired.
+        """
+        loop, host = asyncio.get_running_loop(), self.host
+        ask = Ask(
+            id=payload.tool_use_id,
+            session=host.slot.session_id or "",
+            payload=payload,
+            created=host.journal.clock(),
+            turn=host.prompts.current_uuid,
+            is_repeatable=host.responder().is_repeatable(payload),
+        )
+        host.journal.note(Kind.ASKED, **ask_details(ask, host.slot.redact))
+        if host.listeners.has("ask"):
+            host.listeners.emit("ask", ask)
+        kept = without_secrets(ask, host.slot.redact)
+        self.inbox.await_answer(
+            kept,
+            lambda: _in(loop, answered),
+            lambda error: _in(loop, lambda: host.report("inbox", error)),
+        )
+        return kept
+
+    def leave(self, ask: Ask) -> None:
+        """Stop waiting: the ask stays as it is, for the request or the process that follows."""
+        self.inbox.close_ask(ask, "its request follows", may_return=True)
+
+    def close(self, ask: Ask, reason: str) -> None:
+        """Close the ask for good; an answer that it has is not used any more."""
+        self.inbox.close_ask(ask, reason)
+
+
+def _in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    """Call the function in the session's event loop, which may be closed."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(function)
 
 
 class _Held:

@@ -33,9 +33,9 @@ class HookWatch:
         self._hooks: list[Registered] = []
         self._calls: OrderedDict[str, _WatchedCall] = OrderedDict()
 
-    def watching(self, hooks: Iterable[Registered], own: object) -> list[Registered]:
-        """Return the hooks, with callbacks that report here; `own` is not watched."""
-        return [each if each.callback is own else self._watched(each) for each in hooks]
+    def watching(self, hooks: Iterable[Registered]) -> list[Registered]:
+        """Return the hooks, with callbacks that report here."""
+        return [self._watched(each) for each in hooks]
 
     async def is_decided(self, tool_name: str, tool_use_id: str) -> bool:
         """Wait until the hooks for this tool have replied; returns whether one has decided.

@@ -13,7 +13,8 @@ import pytest
 
 import steersman._factory as factory
 from steersman import Agent, Allow, Hooks, Session
-from steersman._session.durable import SessionWork, refuse_other_machine
+from steersman.durable.durability import refuse_other_machine
+from steersman.durable.leases import SessionWork
 from steersman.errors import ChannelClosed, StoreError, UsageError
 from steersman.hooks import PreToolUse
 from steersman.inbox import Inbox, StoredInbox
