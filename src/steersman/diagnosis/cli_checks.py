@@ -23,7 +23,7 @@ VARIABLE = "STEERSMAN_CLI"
 
 
 async def _cli(machine: Machine) -> Iterable[Finding]:
-    """Look for a CLI, and tell which version it has."""
+    """Look for a CLI, and report its version."""
     try:
         path = machine.cli
     except CliNotFound as error:
