@@ -15,7 +15,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from steersman.cli.importing import load_agent
+from steersman.cli.arguments import load_agent
 from steersman.cli.main import main
 from steersman.errors import UsageError
 from steersman.web import Client

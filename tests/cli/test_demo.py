@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from steersman.cli.demo import StageName, show
-from steersman.cli.demo_screen import Screen
+from steersman.cli.demo import Screen, StageName, show
 from steersman.cli.main import main
 from steersman.errors import CliNotFound
 from steersman.testing.sandbox import find_any_cli

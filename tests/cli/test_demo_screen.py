@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.cli.demo_screen import Screen, screen_for
+from steersman.cli.demo import Screen, screen_for
 
 WORDS = st.text("abc \n", max_size=200)
 

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 
 from steersman.cli.main import main
 from steersman.cli.page import console_for
-from steersman.cli.session_text import print_list
+from steersman.cli.sessions import print_list
 from steersman.sessions import SessionInfo, Sessions
 from steersman.sessions.driving import run_in_private_loop
 from steersman.stores import SqliteStore

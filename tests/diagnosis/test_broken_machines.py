@@ -17,20 +17,18 @@ import pytest
 from steersman._releases import ReleaseTable
 from steersman.cli.doctor import as_lines
 from steersman.diagnosis import CHECKS, Check, Diagnosis, Machine, examine
-from steersman.diagnosis.checks.cli import CLI
-from steersman.diagnosis.checks.clock import CLOCK
-from steersman.diagnosis.checks.config import CONFIG
-from steersman.diagnosis.checks.disk import DISK, disk
-from steersman.diagnosis.checks.leftovers import LEFTOVERS
-from steersman.diagnosis.checks.limits import LIMITS, limits
-from steersman.diagnosis.checks.login import LOGIN
-from steersman.diagnosis.checks.mcp import MCP
-from steersman.diagnosis.checks.nesting import NESTING
-from steersman.diagnosis.checks.network import NETWORK
-from steersman.diagnosis.checks.policy import POLICY
-from steersman.diagnosis.checks.protocol import PROTOCOL
-from steersman.diagnosis.checks.release import release
-from steersman.diagnosis.checks.settings import SETTINGS
+from steersman.diagnosis.cli_checks import CLI, LOGIN, MCP, POLICY, PROTOCOL, SETTINGS, release
+from steersman.diagnosis.host_checks import (
+    CLOCK,
+    CONFIG,
+    DISK,
+    LEFTOVERS,
+    LIMITS,
+    NESTING,
+    NETWORK,
+    disk,
+    limits,
+)
 from steersman.hooks import Hooks, SessionStart
 from steersman.options import Options
 from steersman.permissions import Policy, allow, deny

@@ -2,68 +2,34 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import getpass
-import os
-import sys
+import json
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
-from steersman._terminal import one_line
-from steersman.cli.ask_text import as_json, as_line, as_page, change_as_json, change_as_line
-from steersman.cli.commands import Commands
-from steersman.cli.output import warn_if_ctrl_c_is_ignored
+from steersman import _json
+from steersman._terminal import exact, one_line
+from steersman.cli.output import complain, warn_if_ctrl_c_is_ignored
+from steersman.cli.parsers import STORE_FORMS, STORE_VARIABLE
+from steersman.cli.statuses import COMPLETED, FAILED, MISUSE
 from steersman.errors import AskError, StoreError, UsageError
-from steersman.permissions import Allow, Deny
-from steersman.permissions.json_form import answer_from_json
+from steersman.inbox import AskOutcome, Change
+from steersman.permissions import Allow, Ask, Deny
+from steersman.permissions.json_form import answer_from_json, answer_to_json, ask_to_json
 
 if TYPE_CHECKING:
     from steersman.inbox import StoredInbox
-    from steersman.permissions import Ask
+    from steersman.permissions.asks import AskKind
     from steersman.stores import PostgresStore, SqliteStore
 
-DONE, NOT_OPEN, CANNOT, INTERRUPTED = 0, 1, 2, 130
-VARIABLE = "STEERSMAN_STORE"
+SHOWN = 60
+"""How many characters of an input are in the line of an ask."""
 SQLITE = "sqlite://"
 POSTGRES = ("postgresql://", "postgres://")
-FORMS = "sqlite:///absolute/path, postgresql://user@host/database, or the path of a SQLite file"
-
-Act = Callable[["StoredInbox", argparse.Namespace], Awaitable[None]]
-
-
-def add_command(commands: Commands) -> None:
-    """Add `steersman asks` and its actions."""
-    asks = commands.add_parser("asks", help="list and answer the asks of a store")
-    actions = asks.add_subparsers(required=True, metavar="action")
-    listing = actions.add_parser("list", help="the open asks, the oldest first")
-    listing.add_argument("--session", metavar="ID", help="only those of this conversation")
-    listing.add_argument("--kind", choices=["permission", "question", "elicitation", "dialog"])
-    listing.add_argument("--assignee", metavar="NAME")
-    showing = actions.add_parser("show", help="one open ask, with its whole input")
-    answering = actions.add_parser("answer", help="answer an ask; the first answer counts")
-    for one in (showing, answering):
-        one.add_argument("ask", metavar="ASK", help="the id of the ask")
-        one.add_argument("--session", metavar="ID", help="if two conversations have this id")
-    _add_answers(answering)
-    watching = actions.add_parser("watch", help="print what happens, until you press Ctrl-C")
-    acts = {listing: _list, showing: _show, answering: _answer, watching: _watch}
-    for action, act in acts.items():
-        action.add_argument("--store", metavar="URL", help=f"{FORMS}; default: ${VARIABLE}")
-        action.add_argument("--json", action="store_true", help="JSON, one object per line")
-        action.set_defaults(run=_run, act=act)
-
-
-def _add_answers(parser: argparse.ArgumentParser) -> None:
-    given = parser.add_mutually_exclusive_group(required=True)
-    given.add_argument("--allow", action="store_true", help="let the tool run")
-    given.add_argument("--deny", metavar="TEXT", help="do not; the model reads the text")
-    given.add_argument("--choose", metavar="TEXT", help="answer the one question of the ask")
-    given.add_argument("--answer", metavar="JSON", help="an answer as JSON; - reads stdin")
-    parser.add_argument("--by", metavar="NAME", help="who answers; default: your login name")
-    parser.add_argument("--seen", metavar="DIGEST", help="refuse if this is not the ask's digest")
 
 
 def open_store(url: str) -> SqliteStore | PostgresStore:
@@ -71,61 +37,90 @@ def open_store(url: str) -> SqliteStore | PostgresStore:
     from steersman.stores import PostgresStore, SqliteStore  # noqa: PLC0415 - slow to import
 
     if not url:
-        raise UsageError("--store", "nothing", FORMS, hint=f"pass --store, or set {VARIABLE}")
+        raise UsageError(
+            "--store", "nothing", STORE_FORMS, hint=f"pass --store, or set {STORE_VARIABLE}"
+        )
     if url.startswith(POSTGRES):
         return PostgresStore(url)
     path = Path(url.removeprefix(SQLITE))
     if "://" in str(path) or (url.startswith(SQLITE) and not path.is_absolute()):
-        raise UsageError("--store", "another form", FORMS)
+        raise UsageError("--store", "another form", STORE_FORMS)
     if not path.is_file():
         # A new file would be an empty inbox, and a misspelled path would look like one.
         raise UsageError("--store", str(path.absolute()), "the path of a file that exists")
     return SqliteStore(path)
 
 
-def _run(chosen: argparse.Namespace) -> int:
+def list_asks(
+    *, store: str, is_json: bool, session: str | None, kind: AskKind | None, assignee: str | None
+) -> int:
+    """Print the open asks."""
+
+    async def act(inbox: StoredInbox) -> None:
+        for ask in await inbox.list(session=session, kind=kind, assignee=assignee):
+            print(as_json(ask) if is_json else as_line(ask))
+
+    return _with_inbox(store, act)
+
+
+def show_ask(*, store: str, is_json: bool, ask: str, session: str | None) -> int:
+    """Print one ask."""
+
+    async def act(inbox: StoredInbox) -> None:
+        found = await inbox.get(ask, session=session)
+        print(as_json(found) if is_json else as_page(found))
+
+    return _with_inbox(store, act)
+
+
+def answer_ask(
+    *,
+    store: str,
+    is_json: bool,
+    ask: str,
+    session: str | None,
+    by: str | None,
+    seen: str | None,
+    stdin: TextIO,
+    **given: Any,
+) -> int:
+    """Answer an ask with the one of `given` that is set."""
+
+    async def act(inbox: StoredInbox) -> None:
+        found = await inbox.get(ask, session=session)
+        name = by if by is not None else _login()
+        outcome = await inbox.answer(found, _given(found, stdin, **given), by=name, seen=seen)
+        print(as_json(found, outcome) if is_json else one_line(f"{found.id}: answered by {name}"))
+
+    return _with_inbox(store, act)
+
+
+def watch_asks(*, store: str, is_json: bool) -> int:
+    """Print what happens to asks."""
+
+    async def act(inbox: StoredInbox) -> None:
+        warn_if_ctrl_c_is_ignored()
+        async with aclosing(inbox.watch()) as changes:
+            async for change in changes:
+                print(change_as_json(change) if is_json else change_as_line(change), flush=True)
+
+    return _with_inbox(store, act)
+
+
+def _with_inbox(url: str, act: Callable[[StoredInbox], Awaitable[None]]) -> int:
+    async def run() -> None:
+        async with aclosing(open_store(url)) as store:
+            await act(store.inbox())
+
     try:
-        asyncio.run(_with_inbox(chosen.store or os.environ.get(VARIABLE, ""), chosen))
+        asyncio.run(run())
     except AskError as error:
-        _complain(error)
-        return NOT_OPEN
+        complain(error)
+        return FAILED
     except (UsageError, StoreError) as error:
-        _complain(error)
-        return CANNOT
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader, such as `head`, has enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return DONE
-
-
-def _complain(error: Exception) -> None:
-    print(*map(one_line, f"steersman: {error}".split("\n")), sep="\n", file=sys.stderr)
-
-
-async def _with_inbox(url: str, chosen: argparse.Namespace) -> None:
-    async with aclosing(open_store(url)) as store:
-        act: Act = chosen.act
-        await act(store.inbox(), chosen)
-
-
-async def _list(inbox: StoredInbox, chosen: argparse.Namespace) -> None:
-    asks = await inbox.list(session=chosen.session, kind=chosen.kind, assignee=chosen.assignee)
-    for ask in asks:
-        print(as_json(ask) if chosen.json else as_line(ask))
-
-
-async def _show(inbox: StoredInbox, chosen: argparse.Namespace) -> None:
-    ask = await inbox.get(chosen.ask, session=chosen.session)
-    print(as_json(ask) if chosen.json else as_page(ask))
-
-
-async def _answer(inbox: StoredInbox, chosen: argparse.Namespace) -> None:
-    ask = await inbox.get(chosen.ask, session=chosen.session)
-    by = chosen.by if chosen.by is not None else _login()
-    outcome = await inbox.answer(ask, _given(ask, chosen), by=by, seen=chosen.seen)
-    print(as_json(ask, outcome) if chosen.json else one_line(f"{ask.id}: answered by {by}"))
+        complain(error)
+        return MISUSE
+    return COMPLETED
 
 
 def _login() -> str:
@@ -136,18 +131,99 @@ def _login() -> str:
         raise UsageError("--by", "nothing", "who answers: this user has no name") from None
 
 
-def _given(ask: Ask, chosen: argparse.Namespace) -> object:
-    if chosen.allow:
+def _given(
+    ask: Ask, stdin: TextIO, *, allow: bool, deny: str | None, choose: str | None, answer: str
+) -> object:
+    if allow:
         return Allow()
-    if chosen.deny is not None:
-        return Deny(chosen.deny)
-    if chosen.choose is not None:
-        return ask.questions.answer(chosen.choose)
-    return answer_from_json(chosen.stdin.read() if chosen.answer == "-" else chosen.answer)
+    if deny is not None:
+        return Deny(deny)
+    if choose is not None:
+        return ask.questions.answer(choose)
+    return answer_from_json(stdin.read() if answer == "-" else answer)
 
 
-async def _watch(inbox: StoredInbox, chosen: argparse.Namespace) -> None:
-    warn_if_ctrl_c_is_ignored()
-    async with aclosing(inbox.watch()) as changes:
-        async for change in changes:
-            print(change_as_json(change) if chosen.json else change_as_line(change), flush=True)
+def as_line(ask: Ask) -> str:
+    """Return an ask as one line: its id, kind and tool, and the beginning of its input."""
+    text = json.dumps(_asked(ask), ensure_ascii=False)
+    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    words = [ask.id, ask.kind, ask.tool_name or "-", _date(ask.created), shown]
+    return "  ".join(one_line(exact(word)) for word in words)
+
+
+def as_page(ask: Ask) -> str:
+    """Return all of an ask, on several lines."""
+    fields = {
+        "ask": ask.id,
+        "kind": ask.kind,
+        "tool": ask.tool_name,
+        "session": ask.session,
+        "turn": ask.turn,
+        "subagent": ask.agent,
+        "since": _date(ask.created),
+        "expires": None if ask.expires is None else _date(ask.expires),
+        "assignee": ask.assignee,
+        "before": _earlier(ask),
+        "digest": ask.digest,
+    }
+    lines = [f"{name + ':':10}{one_line(exact(value))}" for name, value in fields.items() if value]
+    return "\n".join([*lines, exact(json.dumps(_asked(ask), indent=2, ensure_ascii=False))])
+
+
+def _earlier(ask: Ask) -> str | None:
+    if ask.earlier is None:
+        return None
+    answer, by, at = ask.earlier.answer, ask.earlier.by, _date(ask.earlier.at)
+    match answer:
+        case Allow():
+            how = "allowed"
+        case Deny(message=why):
+            how = f"denied ({why})"
+        case _:
+            how = "answered"
+    return f"{how} by {by}, {at}; whether the call ran then is not known"
+
+
+def as_json(ask: Ask, outcome: AskOutcome | None = None) -> str:
+    """Return an ask, with how it ended, as JSON on one line."""
+    return _line(_fields(ask, outcome))
+
+
+def change_as_json(change: Change) -> str:
+    """Return a change, with its ask, as JSON on one line."""
+    return _line({"change": change.what, **_fields(change.ask, change.outcome)})
+
+
+def change_as_line(change: Change) -> str:
+    """Return a change as one line."""
+    by = "" if change.outcome is None else f" by {change.outcome.by}"
+    return one_line(f"{change.what}{by}  ") + as_line(change.ask)
+
+
+def _fields(ask: Ask, outcome: AskOutcome | None) -> dict[str, Any]:
+    fields = {**_json.loads(ask_to_json(ask)), "digest": ask.digest}
+    if outcome is not None:
+        fields |= {"outcome": outcome.how, "by": outcome.by, "answer": _outcome_answer(outcome)}
+    return fields
+
+
+def _outcome_answer(outcome: AskOutcome) -> object:
+    if outcome.answer is None:
+        return None
+    try:
+        return _json.loads(answer_to_json(outcome.answer))
+    except UsageError:
+        return None
+
+
+def _line(fields: dict[str, Any]) -> str:
+    # ASCII, so that no terminal and no encoding matters.
+    return json.dumps(fields)
+
+
+def _asked(ask: Ask) -> object:
+    return ask.tool_input if ask.tool_name else ask.payload.raw
+
+
+def _date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

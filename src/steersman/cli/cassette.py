@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable
 
 from steersman._terminal import one_line, printable
-from steersman.cli.commands import Commands
 from steersman.errors import UsageError
 from steersman.testing.cassettes.scrubbing import lint
 
 CLEAN, LEAKING, UNREADABLE = 0, 1, 2
-
-
-def add_command(commands: Commands) -> None:
-    """Add `steersman cassette` and its actions."""
-    cassette = commands.add_parser("cassette", help="check recorded conversations")
-    actions = cassette.add_subparsers(required=True, metavar="action")
-    linting = actions.add_parser("lint", help="find secrets in cassettes; fails if there are any")
-    linting.add_argument("files", nargs="+", metavar="FILE")
-    linting.set_defaults(run=_lint)
-
-
-def _lint(chosen: argparse.Namespace) -> int:
-    return lint_files(chosen.files)
 
 
 def lint_files(paths: Iterable[str]) -> int:

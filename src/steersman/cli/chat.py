@@ -11,19 +11,16 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-import click
 from prompt_toolkit.patch_stdout import patch_stdout
 from rich.console import Console
 
 from steersman._json import JsonDict
 from steersman._terminal import one_line
 from steersman.agent import Agent, Session, When
-from steersman.cli.agent_options import AgentWords, agent_options
+from steersman.cli.arguments import AgentWords
 from steersman.cli.chat_asks import ChatAsks
-from steersman.cli.chat_input import BottomPrompt, Input, PlainInput
-from steersman.cli.chat_keys import Keys
+from steersman.cli.chat_input import BottomPrompt, Input, Keys, PlainInput
 from steersman.cli.chat_lines import ChatLines
-from steersman.cli.commands import SUMMARIES
 from steersman.cli.output import complain
 from steersman.cli.page import LEAST, Page, console_for
 from steersman.cli.statuses import COMPLETED, FAILED, INTERRUPTED, MISUSE
@@ -45,16 +42,8 @@ BUSY = frozenset({"running", "waiting_tool_call", "waiting_permission"})
 """The states in which a prompt joins a turn."""
 
 
-@click.command("chat", short_help=SUMMARIES["chat"])
-@agent_options
-def command(**words: Any) -> int:
-    """Talk with the model, and steer it while it works.
-
-    Type at any time: enter sends what you typed into the running turn, at its next tool; ctrl-o
-    sends it now, ctrl-l after the turn. Ctrl-c interrupts the turn, twice leaves, as /exit and
-    ctrl-d do. A tool call that needs a permission is shown with what it would change, and answered
-    with a key: y, a, n, e or ?. A line that begins with / is a command of the CLI, as /compact.
-    """
+def talk(**words: Any) -> int:
+    """Talk with the model, on a terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         complain("chat needs a terminal; in a pipe, use `steersman run`")
         return MISUSE

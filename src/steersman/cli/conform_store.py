@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from steersman._terminal import printable
-from steersman.cli.importing import imported
+from steersman.cli.arguments import imported
 from steersman.cli.output import complain
 from steersman.errors import UsageError
 from steersman.testing.stores.checking import MANY, TIMEOUT, MakeStore, check, rule_names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 import socket
@@ -12,8 +11,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steersman.cli.commands import Commands
-from steersman.cli.importing import load_agent
+from steersman.cli.arguments import load_agent
+from steersman.cli.statuses import COMPLETED, MISUSE
 from steersman.errors import CliNotFound, SteersmanError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from steersman.stores import SqliteStore
     from steersman.web import Bridge
 
-DONE, CANNOT = 0, 2
 LOOPBACK = "127.0.0.1"
 MOST_PORT = 65535
 ENDING = 5
@@ -30,47 +28,35 @@ ENDING = 5
 ASKS = "asks.db"
 
 
-def add_command(commands: Commands) -> None:
-    """Add `steersman console` and its arguments."""
-    console = commands.add_parser("console", help="a page for your sessions, on this machine only")
-    what = console.add_mutually_exclusive_group()
-    what.add_argument("--agent", metavar="MODULE:NAME", help="the agent; default: Agent()")
-    what.add_argument("--demo", action="store_true", help="a scripted model: offline, no key")
-    console.add_argument("--port", type=int, default=0, help="default: one that is free")
-    console.add_argument(
-        "--journals", metavar="DIR", help="keep sessions and asks here; default: until the end"
-    )
-    console.set_defaults(run=_run)
-
-
-def _run(chosen: argparse.Namespace) -> int:
+def serve(*, agent: str | None, is_demo: bool, port: int, journals: str | None) -> int:
+    """Serve the page until ctrl-c."""
     try:
         with suppress(KeyboardInterrupt):
-            asyncio.run(_serve(chosen))
+            asyncio.run(_serve(agent, is_demo=is_demo, port=port, journals=journals))
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn", "websockets"):
             raise
         print("steersman: the console needs: pip install 'steersman[web]'", file=sys.stderr)
-        return CANNOT
+        return MISUSE
     except SteersmanError as error:
         print(f"steersman: {error}", file=sys.stderr)
-        return CANNOT
-    return DONE
+        return MISUSE
+    return COMPLETED
 
 
-async def _serve(chosen: argparse.Namespace) -> None:
+async def _serve(named: str | None, *, is_demo: bool, port: int, journals: str | None) -> None:
     from steersman.web import Bridge  # noqa: PLC0415 - needs the extra `web`
 
     async with AsyncExitStack() as stack:
         prompt = ""
-        if chosen.demo:
+        if is_demo:
             agent, prompt = await stack.enter_async_context(_demo())
         else:
-            agent = _plain_agent() if chosen.agent is None else load_agent(chosen.agent)
-        listener = stack.enter_context(_listener(chosen.port))
-        inbox = await stack.enter_async_context(_inbox(chosen.journals))
+            agent = load_agent(named)
+        listener = stack.enter_context(_listener(port))
+        inbox = await stack.enter_async_context(_inbox(journals))
         bridge = await stack.enter_async_context(
-            Bridge({"default": agent}, inbox=inbox, journals=chosen.journals)
+            Bridge({"default": agent}, inbox=inbox, journals=journals)
         )
         if prompt:
             await bridge.begin(prompt, by="demo")
@@ -106,12 +92,6 @@ async def _run_server(bridge: Bridge, listener: socket.socket) -> None:
 
 def _is_worth_a_line(record: logging.LogRecord) -> bool:
     return "without completing handshake" not in record.getMessage()
-
-
-def _plain_agent() -> Agent:
-    from steersman.agent import Agent  # noqa: PLC0415 - loads all that runs a session
-
-    return Agent()
 
 
 def _listener(port: int) -> socket.socket:

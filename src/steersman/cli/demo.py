@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
+import os
+import re
+import shutil
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, TextIO
 
 from steersman._json import JsonDict
+from steersman._terminal import printable
 from steersman.agent import Agent, Session
 from steersman.cli import demo_stage as stage
-from steersman.cli.commands import Commands
-from steersman.cli.demo_screen import Screen, screen_for
-from steersman.cli.demo_script import PROMPT, demo_script
 from steersman.cli.output import complain
+from steersman.cli.statuses import FAILED, INTERRUPTED
 from steersman.errors import CliNotFound, LaunchError, StartupError, SteersmanError
 from steersman.hooks import Hooks, PreToolUse, Reply, deny
 from steersman.journal import TurnResult
 from steersman.permissions import Allow, Decision, Deny, PermissionContext
+from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import find_any_cli
+from steersman.testing.script import Script, Step, Usage, call, say, stall, step
 
 StageName = Literal["any", "embedded", "real"]
 
@@ -32,50 +36,26 @@ PAUSE = 0.25
 
 REST_LIMIT = 5.0
 
-INTERRUPTED = 130
-"""The exit status that a shell reports for a program that Ctrl-C ended."""
-
 REAL_WARNING = (
     "This uses your own Claude login and a real model. It may cost a few cents; it stops at"
     f" ${REAL_BUDGET_USD:.2f}. The agent works in a temporary folder."
 )
 
 
-def add_command(commands: Commands) -> None:
-    """Add `steersman demo` and its arguments."""
-    shown = commands.add_parser(
-        "demo", help="a conversation in the terminal, offline and at no cost"
-    )
-    where = shown.add_mutually_exclusive_group()
-    where.add_argument(
-        "--embedded", action="store_true", help="use the embedded scripted CLI, not the stock one"
-    )
-    where.add_argument(
-        "--real", action="store_true", help="use your own login and a real model; costs money"
-    )
-    shown.add_argument("--yes", action="store_true", help="with --real: do not ask first")
-    shown.set_defaults(run=_run)
-
-
-def _run(chosen: argparse.Namespace) -> int:
+def play(*, embedded: bool, real: bool, yes: bool, stdin: TextIO) -> int:
+    """Show the demo."""
     screen = screen_for(sys.stdout)
-    if chosen.real and not (chosen.yes or _confirms(screen, chosen.stdin)):
-        return 1
+    if real and not (yes or _confirms(screen, stdin)):
+        return FAILED
     try:
-        return asyncio.run(show(screen, _stage_name(chosen)))
+        return asyncio.run(show(screen, "real" if real else "embedded" if embedded else "any"))
     except SteersmanError as error:
         screen.end()
         complain(error)
-        return 1
+        return FAILED
     except KeyboardInterrupt:
         screen.end()
         return INTERRUPTED
-
-
-def _stage_name(chosen: argparse.Namespace) -> StageName:
-    if chosen.real:
-        return "real"
-    return "embedded" if chosen.embedded else "any"
 
 
 def _confirms(screen: Screen, stdin: TextIO) -> bool:
@@ -215,3 +195,160 @@ class Demo:
             self._screen.line("turn", f"completed, {denied} tool calls denied")
         else:
             self._screen.line("failed", str(result.cause or result.answer or result.outcome))
+
+
+GUTTER = 9
+NARROWEST = 2 * GUTTER
+WIDEST = 88
+
+COLOURS: Mapping[str, str] = {
+    "you": "1",
+    "claude": "36",
+    "tool": "35",
+    "ask": "33",
+    "hook": "34",
+    "allowed": "32",
+    "denied": "31",
+    "state": "2",
+    "cost": "32",
+    "file": "32",
+    "failed": "31",
+    "real": "33",
+}
+
+
+class Screen:
+    """Writes labelled lines and streamed text, both wrapped at `width`."""
+
+    def __init__(self, out: TextIO, *, width: int = 80, has_colour: bool = False) -> None:
+        self._out = out
+        self._width = max(NARROWEST, min(width, WIDEST))
+        self._has_colour = has_colour
+        self._column = 0
+        self._rest = ""
+        """The beginning of a word whose end has not arrived."""
+        self._gap = ""
+        """The space before the next word, written if the word fits on the line."""
+
+    def title(self, text: str) -> None:
+        """Write the title."""
+        self.end()
+        for line in textwrap.wrap(_shown(text), self._width):
+            self._write(self._coloured("1", line) + "\n")
+        self._write("\n")
+
+    def line(self, label: str, text: str) -> None:
+        """Write one labelled line."""
+        self.end()
+        body = textwrap.wrap(_shown(text), self._width - GUTTER) or [""]
+        if label == "state":
+            body = [self._coloured(COLOURS["state"], part) for part in body]
+        self._write(self._label(label) + f"\n{' ' * GUTTER}".join(body) + "\n")
+
+    def stream(self, label: str, chunk: str) -> None:
+        """Write the next chunk of a text, word by word; the first chunk begins a line."""
+        chunk = _shown(chunk)
+        if self._column == 0:
+            chunk = chunk.lstrip()
+            if not chunk:
+                return
+            self._write(self._label(label))
+            self._column = GUTTER
+        *whole, self._rest = re.split(r"(?<=\s)(?=\S)", self._rest + chunk)
+        for word in whole:
+            self._put(word)
+
+    def end(self) -> None:
+        """End the line of streamed text, if there is one."""
+        if self._column:
+            rest, self._rest = self._rest, ""
+            self._put(rest)
+            self._write("\n")
+            self._column, self._gap = 0, ""
+
+    def _put(self, word: str) -> None:
+        """Write a word, on the next line if it does not fit; keep the space after it for later."""
+        bare = word.rstrip()
+        if self._column + len(self._gap + bare) > self._width:
+            self._break()
+        room = self._width - GUTTER
+        for start in range(0, len(bare) - room, room):
+            self._write(bare[start : start + room])
+            self._break()
+        last = self._gap + bare[max(0, (len(bare) - 1) // room) * room :]
+        self._write(last)
+        self._column += len(last)
+        self._gap = word[len(bare) :]
+        if "\n" in self._gap:
+            self._break()
+
+    def _break(self) -> None:
+        self._write("\n" + " " * GUTTER)
+        self._column, self._gap = GUTTER, ""
+
+    def _label(self, label: str) -> str:
+        return self._coloured(COLOURS.get(label, "0"), label.rjust(GUTTER - 2)) + "  "
+
+    def _coloured(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._has_colour else text
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
+
+def _shown(text: str) -> str:
+    """Return text of the model, of a tool or of a file without commands for the terminal."""
+    return printable(text.replace("\r", "\n"))
+
+
+def screen_for(out: TextIO, environ: Mapping[str, str] = os.environ) -> Screen:
+    """Return a screen for `out`, with colours only on a terminal that supports them."""
+    has_colour = out.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    return Screen(out, width=shutil.get_terminal_size((80, 24)).columns, has_colour=has_colour)
+
+
+PROMPT = (
+    "What is 19.99 + 5.01? Use the add tool, write the total to total.txt, push it with"
+    " `git push`, then tidy up with `rm total.txt`."
+)
+
+TYPING = 0.03
+"""Seconds between two words."""
+
+USAGE = Usage(input_tokens=420, cache_read_input_tokens=9_000)
+"""The token usage of each step, from which the CLI computes the cost."""
+
+
+def demo_script(project: Path) -> Script:
+    """Return the script: one turn of five steps that call an own tool, Write and Bash."""
+
+    def write(request: ModelRequest) -> Step:
+        total = next(iter(request.tool_results.values()), "25.0")
+        return typed(f"The total is {total}. I'll write it down.") + call(
+            "Write", file_path=str(project / "total.txt"), content=f"{total}\n"
+        )
+
+    return Script(
+        typed("I'll add the two amounts first.") + call("mcp__functions__add", a=19.99, b=5.01),
+        write,
+        typed("Written. Now I'll push it.") + _bash("git push", "Push the commit"),
+        typed(
+            "Pushing needs your review, so I'll leave that to you. One thing is left: tidying up."
+        )
+        + _bash("rm total.txt", "Remove the file"),
+        typed(
+            "Done, except for two things I was not allowed to do: push, and remove total.txt."
+            " 19.99 + 5.01 makes 25, and the file still says so."
+        ),
+    )
+
+
+def typed(text: str) -> Step:
+    """Send `text` word by word, with short pauses."""
+    parts = [part for word in text.split(" ") for part in (say(f"{word} "), stall(TYPING))]
+    return step(*parts, usage=USAGE)
+
+
+def _bash(command: str, description: str) -> Step:
+    return call("Bash", command=command, description=description)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import shutil
@@ -11,7 +10,6 @@ import textwrap
 from collections.abc import Iterator
 
 from steersman._terminal import one_line
-from steersman.cli.commands import SUMMARIES, Commands
 from steersman.cli.output import has_colour
 from steersman.cli.statuses import CANNOT_START, COMPLETED
 from steersman.diagnosis import Diagnosis, Finding, doctor
@@ -21,23 +19,10 @@ COLOURS = {"ok": "32", "warn": "33", "fail": "1;31", "skip": "2"}
 LEAST_WIDTH = 20
 
 
-def add_command(commands: Commands) -> None:
-    """Add `steersman doctor` and its arguments."""
-    parser = commands.add_parser("doctor", help=SUMMARIES["doctor"])
-    parser.description = (
-        "Looks at the CLI, its handshake, its login, settings, MCP servers, directories, limits,"
-        " proxies and the clock. Starts the CLI, but sends nothing to the API. Each failure names"
-        " its cause and what to do. Exit status: 0 if sessions can run, else 5."
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--cli", metavar="PATH", help="the CLI to look at")
-    parser.add_argument("--cwd", metavar="DIR", help="the directory that sessions would work in")
-    parser.set_defaults(run=_run)
-
-
-def _run(chosen: argparse.Namespace) -> int:
-    diagnosis = asyncio.run(doctor(Options(cli_path=chosen.cli, cwd=chosen.cwd)))
-    if chosen.json:
+def examine(*, cli: str | None, cwd: str | None, is_json: bool) -> int:
+    """Look at this machine, and write what is found."""
+    diagnosis = asyncio.run(doctor(Options(cli_path=cli, cwd=cwd)))
+    if is_json:
         print(json.dumps(diagnosis.to_json()))
     else:
         width = shutil.get_terminal_size((80, 24)).columns

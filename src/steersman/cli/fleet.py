@@ -11,12 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from steersman import _json
 from steersman._terminal import one_line
-from steersman.cli.commands import SUMMARIES
-from steersman.cli.importing import load_agent
+from steersman.cli.arguments import load_agent
 from steersman.cli.output import complain
 from steersman.cli.statuses import COMPLETED, FAILED
 from steersman.errors import LeaseLost, UsageError
@@ -27,73 +24,11 @@ if TYPE_CHECKING:
     from steersman.fleet.ports import JobRow, JobState
     from steersman.fleet.worker import Worker
 
-VARIABLE = "STEERSMAN_STORE"
-STATES = ("queued", "running", "parked", "held", "settled")
 
-at_store = click.option(
-    "--store",
-    metavar="URL",
-    default=lambda: os.environ.get(VARIABLE, ""),
-    help=f"sqlite:///absolute/path or postgresql://user@host/database; default: ${VARIABLE}",
-)
-is_json = click.option("--json", "is_json", is_flag=True, help="JSON, one object per line.")
-
-
-@click.group("fleet", short_help=SUMMARIES["fleet"])
-def command() -> None:
-    """Workers that run the jobs of a store, and what they do.
-
-    A URL with a password can be read on a command line: put it into STEERSMAN_STORE.
-    """
-
-
-@command.command("worker")
-@at_store
-@click.option(
-    "--agent",
-    "agents",
-    metavar="[NAME=]MODULE:NAME",
-    multiple=True,
-    required=True,
-    help="The agent for jobs of this name; without a name, `default`.",
-)
-@click.option("--slots", type=click.IntRange(1, 1000), default=4, show_default=True)
-@click.option(
-    "--lease",
-    metavar="SECONDS",
-    type=click.FloatRange(0.5),
-    default=15.0,
-    show_default=True,
-    help="Others take this worker's jobs so many seconds after it was killed.",
-)
-@click.option(
-    "--park-after",
-    metavar="SECONDS",
-    type=click.FloatRange(0.0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="A session that waits for a person gives its slot back after that.",
-)
-@click.option(
-    "--drain-timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(0.0),
-    default=30.0,
-    show_default=True,
-    help="Turns that run longer after SIGTERM are parked.",
-)
-@click.option(
-    "--connections",
-    type=click.IntRange(6),
-    default=6,
-    show_default=True,
-    help="Connections to PostgreSQL, at most.",
-)
-@click.option("--create", is_flag=True, help="Make the SQLite file if it is not there.")
-def worker(  # noqa: PLR0913 - each is an option
+def run_worker(  # noqa: PLR0913 - each is an option
     *,
     store: str,
-    agents: tuple[str, ...],
+    agents: list[str],
     slots: int,
     lease: float,
     park_after: float,
@@ -145,7 +80,7 @@ async def _run(worker: Worker) -> int:
     return COMPLETED
 
 
-def _agents(named: tuple[str, ...]) -> Mapping[str, Agent]:
+def _agents(named: list[str]) -> Mapping[str, Agent]:
     found: dict[str, Agent] = {}
     for each in named:
         name, _, path = each.rpartition("=")
@@ -169,10 +104,7 @@ def _print_json(value: object) -> None:
     print(_json.dumps(value).decode())
 
 
-@command.command("status")
-@at_store
-@is_json
-def status(*, store: str, is_json: bool) -> int:
+def show_status(*, store: str, is_json: bool) -> int:
     """Show workers, jobs that are not settled, what holds them, and budgets."""
 
     async def act(client: FleetClient) -> int:
@@ -207,14 +139,8 @@ def status(*, store: str, is_json: bool) -> int:
     return _with_client(store, act)
 
 
-@command.command("jobs")
-@at_store
-@click.option("--conversation", metavar="NAME", help="Only those of this conversation.")
-@click.option("--state", "states", type=click.Choice(STATES), multiple=True)
-@click.option("--most", type=click.IntRange(1), default=100, show_default=True)
-@is_json
-def jobs(
-    *, store: str, conversation: str | None, states: tuple[JobState, ...], most: int, is_json: bool
+def list_jobs(
+    *, store: str, conversation: str | None, states: list[JobState], most: int, is_json: bool
 ) -> int:
     """List jobs, the oldest first. Prompts are not shown."""
 
@@ -248,9 +174,6 @@ def _row(row: JobRow) -> dict[str, Any]:
     }
 
 
-@command.command("drain")
-@at_store
-@click.argument("worker", required=False)
 def drain(*, store: str, worker: str | None) -> int:
     """Have a worker, or all of them, take no more jobs, finish, and end."""
 
@@ -262,9 +185,6 @@ def drain(*, store: str, worker: str | None) -> int:
     return _with_client(store, act)
 
 
-@command.command("cancel")
-@at_store
-@click.argument("job")
 def cancel(*, store: str, job: str) -> int:
     """End a job as cancelled; a turn that runs is interrupted."""
 

@@ -6,12 +6,9 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 
-import click
-
 from steersman._json import JsonDict
-from steersman.cli.agent_options import read_file
+from steersman.cli.arguments import read_file
 from steersman.cli.call_text import brief
-from steersman.cli.commands import SUMMARIES
 from steersman.cli.page import Page, console_for
 from steersman.cli.run_json import line_of
 from steersman.journal import Entry, Kind
@@ -25,21 +22,8 @@ DECISIONS = frozenset({Kind.ASKED, Kind.DECIDED, Kind.UNDECIDED})
 LONGEST = 300
 """How many characters of a line are shown; --json has all of it."""
 
-file = click.argument("journal", metavar="FILE", type=click.Path())
-is_json = click.option("--json", "is_json", is_flag=True, help="JSON, one object per line.")
 
-
-@click.group("journal", short_help=SUMMARIES["journal"])
-def command() -> None:
-    """Read a journal, as `steersman run --journal FILE` and `Agent(journal=...)` write it."""
-
-
-@command.command("show")
-@file
-@click.option("--after", metavar="N", type=int, default=0, help="Only entries above this number.")
-@click.option("--partial", is_flag=True, help="Also partial messages and bookkeeping.")
-@is_json
-def show(*, journal: str, after: int, partial: bool, is_json: bool) -> None:
+def show_entries(*, journal: str, after: int, partial: bool, is_json: bool) -> None:
     """Show the entries, one by one."""
     page = Page(console_for(sys.stdout))
     for entry in read_journal(journal):
@@ -52,10 +36,7 @@ def show(*, journal: str, after: int, partial: bool, is_json: bool) -> None:
             page.line(str(entry.seq), text if len(text) <= LONGEST else f"{text[:LONGEST]}...")
 
 
-@command.command("cost")
-@file
-@is_json
-def cost(*, journal: str, is_json: bool) -> None:
+def show_cost(*, journal: str, is_json: bool) -> None:
     """Show what each turn cost, and all of them, by model."""
     page = Page(console_for(sys.stdout))
     turns = replay(read_journal(journal)).turns
@@ -79,10 +60,7 @@ def cost(*, journal: str, is_json: bool) -> None:
     page.line("total", f"${total:.4f}  {len(turns)} turn{'s' * (len(turns) != 1)}")
 
 
-@command.command("asks")
-@file
-@is_json
-def asks(*, journal: str, is_json: bool) -> None:
+def show_decisions(*, journal: str, is_json: bool) -> None:
     """Show what was asked and decided about tool calls, by whom and why."""
     page = Page(console_for(sys.stdout))
     for entry in read_journal(journal):
@@ -94,12 +72,7 @@ def asks(*, journal: str, is_json: bool) -> None:
             page.line(*_decision(entry))
 
 
-@command.command("policy")
-@file
-@click.argument("policy", metavar="POLICY", type=click.Path())
-@click.option("--changed", is_flag=True, help="Only calls with another outcome.")
-@is_json
-def policy(*, journal: str, policy: str, changed: bool, is_json: bool) -> None:
+def try_policy(*, journal: str, policy: str, changed: bool, is_json: bool) -> None:
     """Show what the POLICY in a TOML file would have decided about the calls of a journal.
 
     Each line has what happened, what would happen, and the rule that decides.

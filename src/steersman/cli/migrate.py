@@ -11,10 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import click
-
 from steersman._terminal import printable
-from steersman.cli.commands import SUMMARIES
 from steersman.cli.output import complain
 from steersman.cli.statuses import COMPLETED, FAILED
 from steersman.compat.migrating import (
@@ -44,15 +41,8 @@ NAMING_PACKAGES = (
 NOT_ENTERED = frozenset({"node_modules", "site-packages", "__pycache__", "__pypackages__"})
 
 
-@click.command("migrate", short_help=SUMMARIES["migrate"])
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option("--write", is_flag=True, help="Write the files. Without it, a diff is shown.")
-def command(*, paths: tuple[str, ...], write: bool) -> int:
-    """Rewrite the imports of claude_agent_sdk, and of claude_code_sdk, to steersman.compat.
-
-    PATH is a file or a directory. Nothing but imports is changed. What cannot be decided is listed
-    on stderr, as `file:line: what`; the exit status is 1 then.
-    """
+def migrate(*, paths: list[str], write: bool) -> int:
+    """Rewrite imports, or show how; list what cannot be decided on stderr."""
     left = changed = 0
     unread: list[OSError] = []
     for path in _files(paths, unread):
@@ -81,7 +71,7 @@ def command(*, paths: tuple[str, ...], write: bool) -> int:
     return FAILED if left else COMPLETED
 
 
-def _files(paths: tuple[str, ...], unread: list[OSError]) -> Iterator[Path]:
+def _files(paths: list[str], unread: list[OSError]) -> Iterator[Path]:
     """Yield the files to look at, each once; add folders that cannot be read to `unread`.
 
     Raises `UsageError` for a path that is not there.

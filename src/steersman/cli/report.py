@@ -8,31 +8,19 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-import click
-
 from steersman import _json
 from steersman._json import Json, JsonDict, JsonObject, is_array, is_mapping
-from steersman.cli.commands import SUMMARIES
 from steersman.cli.page import Page, console_for
 from steersman.cli.run_json import line_of
 from steersman.errors import UsageError
 
 NAMES = "flight-*.json"
 KNOWN_FORMAT = 1
-MOST_LINES = 10
-"""How many of the last lines of each direction are shown."""
 LONGEST = 200
 
 
-@click.command("report", short_help=SUMMARIES["report"])
-@click.argument("bundle", type=click.Path())
-@click.option("--last", metavar="N", type=int, default=MOST_LINES, show_default=True)
-@click.option("--json", "is_json", is_flag=True, help="The record as one line of JSON.")
-def command(*, bundle: str, last: int, is_json: bool) -> None:
-    """Explain the flight record BUNDLE: a file, or a directory, whose newest record is taken.
-
-    `Agent(flight_recorder="crashes/")` writes one after every error that ends a turn or a session.
-    """
+def report(*, bundle: str, last: int, is_json: bool) -> None:
+    """Explain a flight record."""
     found = read_bundle(bundle)
     if is_json:
         print(line_of(found))
@@ -66,7 +54,7 @@ def read_bundle(given: str) -> JsonDict:
     return found
 
 
-def explained(found: JsonObject, last: int = MOST_LINES) -> Iterator[tuple[str, str]]:
+def explained(found: JsonObject, last: int) -> Iterator[tuple[str, str]]:
     """Yield labelled lines: what failed, where, what went before, and what to do."""
     at = _number(found.get("at"))
     yield "when", time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))

@@ -10,19 +10,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from steersman import _json
 from steersman._terminal import printable
 from steersman.agent import Agent, Session, Turn
-from steersman.cli.agent_options import AgentWords, agent_options, read_file
+from steersman.cli.arguments import AgentWords, read_file
 from steersman.cli.call_text import brief
-from steersman.cli.commands import SUMMARIES
-from steersman.cli.exits import status_of
 from steersman.cli.output import complain, stop_writing
 from steersman.cli.page import Page, console_for
 from steersman.cli.run_json import as_object, error_object, line_of, message_line
-from steersman.cli.statuses import COMPLETED, DENIED, FAILED, INTERRUPTED
+from steersman.cli.statuses import COMPLETED, DENIED, FAILED, INTERRUPTED, status_of
 from steersman.cli.terminal_asks import TERMINAL, TerminalAsks
 from steersman.errors import SteersmanError, UsageError
 from steersman.journal import Kind, TurnResult
@@ -46,36 +42,19 @@ class RunWords:
     no_asks: bool
 
 
-@click.command("run", short_help=SUMMARIES["run"])
-@click.argument("prompt")
-@agent_options
-@click.option("--schema", metavar="FILE", type=click.Path(), help="A JSON schema for the answer.")
-@click.option("--no-asks", is_flag=True, help="Deny what needs a permission; do not ask.")
-@click.option("--json", "is_json", is_flag=True, help="Write one JSON object: answer, cost, calls.")
-@click.option("--stream-json", "is_stream", is_flag=True, help="Write one JSON line per message.")
-def command(
+def run_prompt(
+    *,
     prompt: str,
     schema: str | None,
-    *,
     no_asks: bool,
     is_json: bool,
     is_stream: bool,
     **words: Any,
 ) -> int:
-    """Send one PROMPT (- reads it from stdin), and write the answer to stdout.
-
-    On a terminal the text is shown while it is written, and you are asked about tool calls that
-    need a permission. In a pipe, only the answer is written, at the end. Everything else goes to
-    stderr: tool calls, denials, the cost, and the id of the conversation for --resume.
-
-    Exit status: 0 completed, 1 failed, 2 misuse, 3 completed but a tool call was denied, 4 limit
-    reached, 5 could not start (no CLI, no login), 130 interrupted.
-    """
-    if is_json and is_stream:
-        raise click.UsageError("--json and --stream-json exclude each other")
+    """Send a prompt, and write the answer to stdout."""
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text.strip():
-        raise click.UsageError("PROMPT is empty")
+        raise UsageError("PROMPT", "nothing", "a text")
     own = RunWords(
         prompt=text, schema=schema, is_json=is_json, is_stream=is_stream, no_asks=no_asks
     )

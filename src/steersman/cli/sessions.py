@@ -3,58 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
+from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from steersman import _json
 from steersman._terminal import one_line, printable
 from steersman.cli.asks import open_store
-from steersman.cli.commands import SUMMARIES
 from steersman.cli.output import complain, warn_if_ctrl_c_is_ignored
 from steersman.cli.page import Page, console_for
-from steersman.cli.session_text import (
-    as_rows,
-    message_json,
-    print_list,
-    show_message,
-    value_json,
-)
+from steersman.cli.run_json import line_of
 from steersman.cli.statuses import COMPLETED, INTERRUPTED, MISUSE
 from steersman.errors import UsageError
-from steersman.sessions import Sessions, StoredMessage
+from steersman.sessions import Hit, SessionInfo, Sessions, StoredMessage
 from steersman.sessions.driving import run_in_private_loop
 from steersman.transcripts import to_html, to_json, to_markdown
+from steersman.transcripts.export import parts_of
 from steersman.transcripts.keys import is_session_id
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-PLACES = (
-    click.option(
-        "--project",
-        metavar="DIR",
-        type=click.Path(),
-        default=".",
-        show_default="the current directory",
-        help="Conversations of this directory, and of its other worktrees.",
-    ),
-    click.option("--all", "is_all", is_flag=True, help="Conversations of all directories."),
-    click.option(
-        "--config", metavar="DIR", type=click.Path(), help="Another directory than ~/.claude."
-    ),
-    click.option("--store", metavar="URL", help="A session store, as for `steersman asks`."),
-)
 FORMS = {"markdown": to_markdown, "html": to_html, "json": to_json}
-is_json = click.option("--json", "is_json", is_flag=True, help="JSON, one object per line.")
-force = click.option("--force", is_flag=True, help="Even while a CLI has it open.")
+LABELS = {"user": "you", "assistant": "claude"}
+PARTS = {"call": "tool", "result": "result", "thinking": "thought"}
+MOST_LINES = 12
+"""How many lines of a tool's input or result are shown, without --whole."""
 
 
-def in_place(act: F) -> F:
-    """Add the options that name where the conversations are; `act` gets the `Sessions`."""
+def in_place(act: Callable[..., int | None]) -> Callable[..., int]:
+    """Return the function that opens the `Sessions` of a place and calls `act` with it."""
 
+    @wraps(act)
     def run(
         *, project: str, is_all: bool, config: str | None, store: str | None, **words: Any
     ) -> int:
@@ -66,13 +53,7 @@ def in_place(act: F) -> F:
             if opened is not None:
                 run_in_private_loop(opened.aclose())
 
-    run.__doc__ = act.__doc__
-    run.__name__ = act.__name__
-    # Options that decorate `act` itself.
-    run.__click_params__ = getattr(act, "__click_params__", [])  # type: ignore[attr-defined] # click's own attribute
-    for option in reversed(PLACES):
-        run = option(run)
-    return run  # type: ignore[return-value] # click calls it by keyword
+    return run
 
 
 def find_session(sessions: Sessions, given: str) -> str:
@@ -91,20 +72,8 @@ def find_session(sessions: Sessions, given: str) -> str:
     raise UsageError("SESSION", given, many if found else none)
 
 
-@click.group("sessions", short_help=SUMMARIES["sessions"])
-def command() -> None:
-    """Stored conversations: list, read, search, follow, rename, tag, fork, export and remove them.
-
-    No CLI is started. SESSION is the id of a conversation, or the beginning of it.
-    """
-
-
-@command.command("list")
 @in_place
-@click.option("--limit", metavar="N", type=int, default=20, show_default=True)
-@click.option("--archived", is_flag=True, help="Also those that were archived.")
-@is_json
-def list_(sessions: Sessions, *, limit: int, archived: bool, is_json: bool) -> None:
+def list_sessions(sessions: Sessions, *, limit: int, archived: bool, is_json: bool) -> None:
     """List conversations, the newest first."""
     found = sessions.list(limit=limit, archived=archived)
     if is_json:
@@ -114,14 +83,8 @@ def list_(sessions: Sessions, *, limit: int, archived: bool, is_json: bool) -> N
     print_list(console_for(sys.stdout), found, is_terminal=sys.stdout.isatty())
 
 
-@command.command("show")
 @in_place
-@click.argument("session")
-@click.option("--last", metavar="N", type=int, help="Only the last messages.")
-@click.option("--agent", metavar="ID", help="Those of a subagent.")
-@click.option("--whole", is_flag=True, help="Also all lines of what tools were given and gave.")
-@is_json
-def show(
+def show_messages(
     sessions: Sessions,
     *,
     session: str,
@@ -140,12 +103,8 @@ def show(
             show_message(page, message, is_whole=whole)
 
 
-@command.command("search")
 @in_place
-@click.argument("text", nargs=-1, required=True)
-@click.option("--limit", metavar="N", type=int, default=20, show_default=True)
-@is_json
-def search(sessions: Sessions, *, text: tuple[str, ...], limit: int, is_json: bool) -> None:
+def search(sessions: Sessions, *, text: list[str], limit: int, is_json: bool) -> None:
     """Find messages that have all words of TEXT, the best first.
 
     Words in double quotes must follow each other. Case and accents do not matter.
@@ -155,12 +114,8 @@ def search(sessions: Sessions, *, text: tuple[str, ...], limit: int, is_json: bo
         print(line)
 
 
-@command.command("tail")
 @in_place
-@click.argument("session")
-@click.option("--last", metavar="N", type=int, default=5, show_default=True)
-@is_json
-def tail(sessions: Sessions, *, session: str, last: int, is_json: bool) -> int:
+def follow(sessions: Sessions, *, session: str, last: int, is_json: bool) -> int:
     """Show the last messages of a conversation, and further ones until you press Ctrl-C."""
     found = find_session(sessions, session)
     warn_if_ctrl_c_is_ignored()
@@ -188,41 +143,25 @@ def _messages(sessions: Sessions, session_id: str) -> list[StoredMessage]:
     return list(sessions.messages(session_id, through_compaction=True))
 
 
-@command.command("rename")
 @in_place
-@click.argument("session")
-@click.argument("title")
-@force
 def rename(sessions: Sessions, *, session: str, title: str, force: bool) -> None:
     """Give a conversation a title."""
     sessions.rename(find_session(sessions, session), title, force=force)
 
 
-@command.command("tag")
 @in_place
-@click.argument("session")
-@click.argument("tag", required=False)
-@force
 def tag(sessions: Sessions, *, session: str, tag: str | None, force: bool) -> None:
     """Give a conversation a tag; without TAG, remove it."""
     sessions.tag(find_session(sessions, session), tag, force=force)
 
 
-@command.command("fork")
 @in_place
-@click.argument("session")
-@click.option("--up-to", metavar="UUID", help="The last message to copy.")
-@click.option("--title", metavar="TEXT", help="The title of the copy.")
 def fork(sessions: Sessions, *, session: str, up_to: str | None, title: str | None) -> None:
     """Copy a conversation, and write the new id, for `steersman run --resume`."""
     print(sessions.fork(find_session(sessions, session), up_to=up_to, title=title))
 
 
-@command.command("export")
 @in_place
-@click.argument("session")
-@click.option("--format", "form", type=click.Choice(list(FORMS)), default="markdown")
-@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="By default stdout.")
 def export(
     sessions: Sessions,
     *,
@@ -247,12 +186,8 @@ def export(
         file.writelines(chunks)
 
 
-@command.command("rm")
 @in_place
-@click.argument("session", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do not ask first.")
-@force
-def remove(sessions: Sessions, *, session: tuple[str, ...], yes: bool, force: bool) -> int:
+def remove(sessions: Sessions, *, session: list[str], yes: bool, force: bool) -> int:
     """Remove conversations, with their subagents. Asks first."""
     found = [sessions.info(find_session(sessions, each)) for each in session]
     if not yes and not sys.stdin.isatty():
@@ -260,7 +195,65 @@ def remove(sessions: Sessions, *, session: tuple[str, ...], yes: bool, force: bo
         return MISUSE
     for each in found:
         name = one_line(f"{each.session_id} {each.summary}")
-        if yes or click.confirm(f"Remove {name}?", err=True):
+        if yes or _confirms(f"Remove {name}?"):
             sessions.delete(each.session_id, force=force)
             print(f"removed {name}", file=sys.stderr)
     return COMPLETED
+
+
+def _confirms(prompt: str) -> bool:
+    """Ask on the terminal; an ended input is Ctrl-C."""
+    print(f"{prompt} [y/N]: ", end="", file=sys.stderr, flush=True)
+    if not (typed := sys.stdin.readline()):
+        raise KeyboardInterrupt
+    return typed.strip().lower() in ("y", "yes")
+
+
+def print_list(console: Console, found: Iterable[SessionInfo], *, is_terminal: bool) -> None:
+    """Print sessions as a table on a terminal, else as one line each."""
+    if not is_terminal:
+        for each in found:
+            print("  ".join(_cells(each)))
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("session", "changed", "tag", "title"):
+        table.add_column(name, overflow="fold")
+    for each in found:
+        table.add_row(*map(Text, _cells(each)))
+    console.print(table)
+
+
+def _cells(info: SessionInfo) -> list[str]:
+    changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.last_modified / 1000))
+    return [info.session_id, changed, one_line(info.tag or "-"), one_line(info.summary)]
+
+
+def as_rows(hits: Iterable[Hit]) -> Iterator[str]:
+    """Yield one line for each hit of a search."""
+    for each in hits:
+        yield one_line(f"{each.session_id}  {each.timestamp[:16]}  {each.snippet}")
+
+
+def value_json(value: SessionInfo | Hit) -> str:
+    """Return a session or a hit as one line of JSON."""
+    return json.dumps(asdict(value))
+
+
+def message_json(message: StoredMessage) -> str:
+    """Return the line of a session file, as ASCII."""
+    return line_of(_json.loads(message.raw))
+
+
+def show_message(page: Page, message: StoredMessage, *, is_whole: bool) -> None:
+    """Write a message, part by part."""
+    label = LABELS.get(message.type, message.type)
+    for part in parts_of(message):
+        if part.kind == "text":
+            page.line(label, part.text)
+            continue
+        lines = part.text.splitlines()
+        rest = len(lines) - MOST_LINES
+        if rest > 0 and not is_whole:
+            lines = [*lines[:MOST_LINES], f"... {rest} more lines: --whole shows them"]
+        name = part.label.removeprefix("Tool call: ")
+        page.line(PARTS.get(part.kind, part.kind), "\n".join([name, *lines]))

@@ -1,5 +1,5 @@
 """Files about what happened before an error."""
 
-from steersman.observe.recorder import FlightRecord, record
+from steersman.observe.flight_recorder import FlightRecord, record
 
 __all__ = ["FlightRecord", "record"]

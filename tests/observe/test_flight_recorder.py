@@ -15,7 +15,7 @@ from steersman.journal.redaction import Redactor
 from steersman.journal.replaying import replay
 from steersman.journal.state import StateChange
 from steersman.observe import FlightRecord, record
-from steersman.observe.recorder import KEPT_FILES, LAST_FRAMES
+from steersman.observe.flight_recorder import KEPT_FILES, LAST_FRAMES
 from tests.journal.recordings import hold
 
 KEY = "sk-ant-" + "api03-" + "x" * 40

@@ -1,1 +1,0 @@
-"""The checks of `doctor`, one in each file."""
