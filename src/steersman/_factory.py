@@ -22,7 +22,7 @@ from steersman._uuids import new_uuid
 from steersman.errors import UsageError, WorkingDirectoryMissing
 from steersman.options.fields import Options
 from steersman.options.servers import SdkServer
-from steersman.ports import DurableAsks, SupportsAwaitAnswer, SupportsWork
+from steersman.ports import DurableAsks, SupportsAwaitAnswer, SupportsStore
 from steersman.transports.subprocess import SubprocessTransport
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def with_own_hook(options: Options) -> tuple[Options, PolicyHook | None]:
     """
     decides = options.policy is not None or options.ask_every_call
     holds = options.inbox is not None and (
-        isinstance(options.inbox, SupportsAwaitAnswer) and isinstance(options.inbox, SupportsWork)
+        isinstance(options.inbox, SupportsAwaitAnswer) and isinstance(options.inbox, SupportsStore)
     )
     if not (decides or holds):
         return options, None
@@ -236,11 +236,11 @@ def durability_maker(
     Without a store, that keeps nothing. `key` is what the conversation is opened with, if it is.
     """
     # Most sessions have no inbox, and a protocol is slow to check.
-    if options.inbox is None or not isinstance(options.inbox, SupportsWork):
+    if options.inbox is None or not isinstance(options.inbox, SupportsStore):
         return not_durable
     from steersman.durable.durability import StoredDurability  # noqa: PLC0415 - few have a store
 
-    return partial(StoredDurability, options, options.inbox.work, key, policy)
+    return partial(StoredDurability, options, options.inbox.store.work, key, policy)
 
 
 def parking_maker(options: Options) -> MakeParking | None:

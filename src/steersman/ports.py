@@ -86,6 +86,7 @@ __all__ = [
     "SupportsLastSeq",
     "SupportsOpen",
     "SupportsRead",
+    "SupportsStore",
     "SupportsStream",
     "SupportsSuspended",
     "SupportsWork",
@@ -634,11 +635,21 @@ class DurableWork(Protocol):
 
 @runtime_checkable
 class SupportsWork(Protocol):
-    """What an inbox has besides, if its store also keeps leases and turns."""
+    """What a store has besides, if it keeps leases and turns."""
 
     @property
     def work(self) -> DurableWork:
         """The leases and turns of the store."""
+        ...
+
+
+@runtime_checkable
+class SupportsStore(Protocol):
+    """What an inbox has besides, if its asks are in a store that also keeps leases and turns."""
+
+    @property
+    def store(self) -> SupportsWork:
+        """The store: sessions with this inbox are durable."""
         ...
 
 

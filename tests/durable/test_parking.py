@@ -82,7 +82,7 @@ async def next_ask(inbox: StoredInbox) -> Ask:
 async def left(path: Path, session: Session) -> list[tuple[str, str]]:
     """The prompts and states of the turns that nobody has settled."""
     async with SqliteStore(path) as store:
-        turns = await store.inbox().work.unsettled(session.id or "")
+        turns = await store.work.unsettled(session.id or "")
     return [(str(each.content), each.state) for each in turns]
 
 
@@ -259,7 +259,7 @@ async def test_an_answer_is_not_lost_to_a_parking_that_comes_with_it(
                 await asyncio.sleep(0)
             await session.park()
             await answering
-            unused = await other.inbox().work.asks_of(session.id or "", turn.uuid)
+            unused = await other.work.asks_of(session.id or "", turn.uuid)
         result = await turn
 
     # The answer was used by a call that has run, or waits for the next session.
@@ -499,7 +499,8 @@ class Away:
     """An inbox whose turns cannot be written while the store is away."""
 
     def __init__(self, inbox: StoredInbox) -> None:
-        self.work = AwayWork(inbox.work)
+        self.work = AwayWork(inbox.store.work)
+        self.store = self
         self.open, self.keep = inbox.open, inbox.keep
         self.close, self.close_ask = inbox.close, inbox.close_ask
 

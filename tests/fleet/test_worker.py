@@ -112,14 +112,14 @@ async def working(place: Place, engine: Faulty) -> AsyncGenerator[Worker]:
 async def answered_work(store: SqliteStore, session: str) -> None:
     """A parked turn of a conversation with that name, whose ask is answered."""
     inbox = store.inbox()
-    await inbox.work.take(session, key=session, owner="a", token="a", machine="m", seconds=60.0)
-    await inbox.work.begin(session, "a", StoredTurn(f"u-{session}", "invoice 7", "pay"))
+    await store.work.take(session, key=session, owner="a", token="a", machine="m", seconds=60.0)
+    await store.work.begin(session, "a", StoredTurn(f"u-{session}", "invoice 7", "pay"))
     asks = Session(inbox)
     ask = asks.open(an_ask(id_=f"q-{session}", session=session, turn=f"u-{session}"))
     await asks.shown()
     inbox.close_ask(ask, "parked", may_return=True)
-    await inbox.work.settle(session, "a", f"u-{session}", "parked", "")
-    await inbox.work.release(session, "a")
+    await store.work.settle(session, "a", f"u-{session}", "parked", "")
+    await store.work.release(session, "a")
     await inbox.answer(ask, Allow(), by="ann")
 
 

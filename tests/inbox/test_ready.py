@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from steersman.permissions import Allow, Ask
-from steersman.ports import Conversation, DurableWork, StoredTurn
+from steersman.ports import Conversation, StoredTurn
 from steersman.stores import PostgresStore, SqliteStore
 from steersman.stores._sql.asks import AskTable
 from tests.inbox.places import LIMIT, OTHER, Place, Session, an_ask, in_postgres, in_sqlite
@@ -34,8 +34,8 @@ class Host:
     """A process with one conversation."""
 
     def __init__(self, place: Place, session: str = "s1") -> None:
-        self.inbox = place.inbox()
-        self.work: DurableWork = self.inbox.work
+        store = place.store()
+        self.inbox, self.work = store.inbox(), store.work
         self.session = session
         self._asks = Session(self.inbox)
 
@@ -252,7 +252,7 @@ async def test_it_ends_when_the_store_is_closed(place: Place) -> None:
 
 
 async def test_many_are_yielded_each_once(place: Place, watcher: Watcher) -> None:
-    hosts = place.inbox().work
+    hosts = place.store().work
     for number in range(45):
         session = f"s{number}"
         await hosts.take(session, key="c", owner="a", token="a", machine="m", seconds=LONG)

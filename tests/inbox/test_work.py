@@ -14,7 +14,7 @@ import pytest
 from steersman.errors import LeaseLost, SessionInUse, StoreError, UsageError
 from steersman.inbox import Inbox
 from steersman.permissions import Allow, CanUseTool, Deny, Elicitation, ElicitationAnswer
-from steersman.ports import Conversation, DurableWork, StoredAsk, StoredTurn, SupportsWork
+from steersman.ports import Conversation, DurableWork, StoredAsk, StoredTurn, SupportsStore
 from tests.inbox.places import LIMIT, TOOL, Place, Session, an_ask, in_postgres, in_sqlite
 
 LONG, SHORT = 60.0, 0.02
@@ -60,12 +60,12 @@ async def ended(work: DurableWork, token: str) -> None:
 
 
 def test_an_inbox_of_a_store_keeps_work_and_one_in_memory_does_not(tmp_path: Path) -> None:
-    assert isinstance(in_sqlite(tmp_path / "a.db").inbox(), SupportsWork)
-    assert not isinstance(Inbox(), SupportsWork)
+    assert isinstance(in_sqlite(tmp_path / "a.db").inbox(), SupportsStore)
+    assert not isinstance(Inbox(), SupportsStore)
 
 
 async def test_one_has_the_lease_and_the_second_learns_who_and_until_when(place: Place) -> None:
-    first, second = place.inbox().work, place.inbox().work
+    first, second = place.store().work, place.store().work
     assert await taken(first, "a") is None
 
     with pytest.raises(SessionInUse) as refused:
@@ -78,7 +78,7 @@ async def test_one_has_the_lease_and_the_second_learns_who_and_until_when(place:
 
 
 async def test_of_two_that_take_at_once_one_wins(place: Place) -> None:
-    works = [place.inbox().work for _ in range(4)]
+    works = [place.store().work for _ in range(4)]
 
     found = await asyncio.gather(
         *(taken(work, f"t{number}") for number, work in enumerate(works)), return_exceptions=True
@@ -88,7 +88,7 @@ async def test_of_two_that_take_at_once_one_wins(place: Place) -> None:
 
 
 async def test_a_lease_is_free_when_it_is_released_and_when_it_has_expired(place: Place) -> None:
-    first, second = place.inbox().work, place.inbox().work
+    first, second = place.store().work, place.store().work
     await taken(first, "a")
     await first.release("s1", "a")
     await taken(second, "b", SHORT)
@@ -100,7 +100,7 @@ async def test_a_lease_is_free_when_it_is_released_and_when_it_has_expired(place
 
 
 async def test_a_renewed_lease_lasts_longer_and_an_expired_one_is_lost(place: Place) -> None:
-    work = place.inbox().work
+    work = place.store().work
     await taken(work, "a", SHORT)
     await ended(work, "a")
 
@@ -112,7 +112,7 @@ async def test_a_renewed_lease_lasts_longer_and_an_expired_one_is_lost(place: Pl
 
 
 async def test_to_take_again_with_the_same_token_is_the_same_lease(place: Place) -> None:
-    work = place.inbox().work
+    work = place.store().work
     assert await taken(work, "a") is None
     assert await taken(work, "a") is None
     await work.begin("s1", "a", TURN)
@@ -123,7 +123,7 @@ async def test_to_take_again_with_the_same_token_is_the_same_lease(place: Place)
 async def test_a_conversation_is_found_again_with_its_turns_and_where_they_were(
     place: Place,
 ) -> None:
-    first, second = place.inbox().work, place.inbox().work
+    first, second = place.store().work, place.store().work
     await taken(first, "a")
     await first.begin("s1", "a", TURN)
     await first.begin("s1", "a", OTHER)
@@ -145,7 +145,7 @@ async def test_a_conversation_is_found_again_with_its_turns_and_where_they_were(
 
 
 async def test_a_turn_is_begun_once_and_settled_once(place: Place) -> None:
-    work = place.inbox().work
+    work = place.store().work
     await taken(work, "a")
     await work.begin("s1", "a", TURN)
     await work.begin("s1", "a", replace(TURN, content="another", key="another"))
@@ -164,7 +164,7 @@ async def test_a_turn_is_begun_once_and_settled_once(place: Place) -> None:
 
 
 async def test_who_has_lost_the_lease_changes_nothing(place: Place) -> None:
-    first, second = place.inbox().work, place.inbox().work
+    first, second = place.store().work, place.store().work
     await taken(first, "a", SHORT)
     await taken(second, "b")
     await second.begin("s1", "b", TURN)
@@ -180,7 +180,7 @@ async def test_who_has_lost_the_lease_changes_nothing(place: Place) -> None:
 
 
 async def test_an_expired_lease_writes_nothing_even_if_nobody_has_taken_it(place: Place) -> None:
-    work = place.inbox().work
+    work = place.store().work
     await taken(work, "a", SHORT)
     await ended(work, "a")
 
@@ -189,7 +189,7 @@ async def test_an_expired_lease_writes_nothing_even_if_nobody_has_taken_it(place
 
 
 async def test_leases_of_other_conversations_are_their_own(place: Place) -> None:
-    work = place.inbox().work
+    work = place.store().work
     await taken(work, "a")
     assert await taken(work, "b", session="s2", key="s2") is None
 
@@ -233,7 +233,7 @@ async def test_the_asks_of_a_turn_say_what_waits_and_what_was_decided(
     if answer is not None:
         await inbox.answer(ask.id, answer, by="ann")
 
-    (found,) = await place.inbox().work.asks_of("s1", "u1")
+    (found,) = await place.store().work.asks_of("s1", "u1")
 
     is_tool = isinstance(payload, CanUseTool)
     waiting = StoredAsk(ask.id, ask.kind, "open", ask.tool_name, "t1" if is_tool else None)
@@ -250,12 +250,12 @@ async def test_an_answer_that_was_used_is_no_longer_told(place: Place) -> None:
     await session.inbox.answer(ask.id, Allow(), by="ann")
     await session.answers()
 
-    assert await place.inbox().work.asks_of("s1", "u1") == []
+    assert await place.store().work.asks_of("s1", "u1") == []
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
 async def test_the_time_of_a_lease_must_be_a_time(tmp_path: Path, seconds: float) -> None:
-    work = in_sqlite(tmp_path / "a.db").inbox().work
+    work = in_sqlite(tmp_path / "a.db").store().work
 
     with pytest.raises(UsageError, match="seconds"):
         await taken(work, "a", seconds)
@@ -267,7 +267,7 @@ async def test_the_time_of_a_lease_must_be_a_time(tmp_path: Path, seconds: float
 
 async def test_a_store_that_cannot_be_reached_says_so(tmp_path: Path) -> None:
     place = in_sqlite(tmp_path / "missing" / "work.db")
-    work = place.inbox().work
+    work = place.store().work
 
     for call in (
         taken(work, "a"),

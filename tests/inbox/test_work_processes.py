@@ -25,7 +25,7 @@ from steersman.stores import PostgresStore, SqliteStore
 
 place, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 store = PostgresStore(place) if place.startswith("postgresql") else SqliteStore(place)
-work = store.inbox().work
+work = store.work
 
 async def take(number):
     session = f"s{number}"
@@ -73,8 +73,8 @@ async def test_of_two_processes_that_take_at_once_one_wins(
         for each in both:
             each.kill()
         with pytest.raises(SessionInUse, match=winner):
-            await take(place.inbox().work, "c", f"s{ROUNDS - 1}")
-        assert len(await place.inbox().work.unsettled(f"s{ROUNDS - 1}")) == 1
+            await take(place.store().work, "c", f"s{ROUNDS - 1}")
+        assert len(await place.store().work.unsettled(f"s{ROUNDS - 1}")) == 1
         await place.aclose()
 
 
@@ -86,7 +86,7 @@ async def test_while_the_server_is_down_nothing_is_taken_and_afterwards_nothing_
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
     place = in_postgres(postgres_url)
-    first, second, watching = place.inbox().work, place.inbox().work, place.store()
+    first, second, watching = place.store().work, place.store().work, place.store()
     sink = place.store().sink("c")
     await take(first, "a")
     await first.begin("s1", "a", StoredTurn("u1", None, "pay"))
@@ -122,7 +122,7 @@ async def test_of_leases_and_turns_that_were_written_while_the_server_fell_none_
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
     place = in_postgres(postgres_url)
-    works = [place.inbox().work for _ in range(2)]
+    works = [place.store().work for _ in range(2)]
     for work in works:
         await work.unsettled("s")
 

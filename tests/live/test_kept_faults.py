@@ -103,7 +103,7 @@ async def test_a_store_that_is_gone_in_a_turn_loses_no_turn_and_settles_it_once(
     looked = sandbox.project / "looked"
     async with asyncio.timeout(LIMIT), PostgresStore(postgres_url) as store:
         agent, _ = scripted(Looks(), allowed_tools=["Bash"], inbox=store.inbox())
-        work = store.inbox().work
+        work = store.work
         async with agent.open("customer 7") as session:
             assert session.id is not None
             for number in range(ROUNDS):

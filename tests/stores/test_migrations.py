@@ -54,8 +54,7 @@ async def begin(store: SqliteStore | PostgresStore) -> None:
 
 
 async def go_on(store: SqliteStore | PostgresStore, version: int) -> None:
-    inbox = store.inbox()
-    work = inbox.work
+    work = store.work
     await work.take("s1", key="c", owner="a", token="a", machine="m", seconds=60.0)
     await work.begin("s1", "a", StoredTurn("u1", None, "pay"))
     asks = [ask.id for ask in await work.asks_of("s1", "u1")]

@@ -174,7 +174,8 @@ class PromptSender:
                 if known is None:
                     self._check_new()
                     # Not into the turn of another one, which `next` and `now` would do.
-                    known = await self._send_stored(replace(each, when="later"), is_again=True)
+                    again = replace(each, when="later", state="open")
+                    known = await self._send_stored(again, is_again=True)
                 if not known.is_settled:
                     found.append(known)
         return found

@@ -10,8 +10,8 @@ from steersman._background import BackgroundTasks
 from steersman.errors import StoreError
 from steersman.fleet.jobs import answered
 from steersman.fleet.queue import JobQueue
-from steersman.inbox.rows import ReadyWork
-from steersman.ports import Conversation, SupportsWork
+from steersman.inbox.rows import ReadyStore
+from steersman.ports import Conversation, SupportsStore
 
 
 class AnswerSignals:
@@ -72,19 +72,19 @@ class AnswerWatch:
 
     def watch(self, inbox: object) -> None:
         """Watch an inbox in a store from now on; any other one is not watched."""
-        if not isinstance(inbox, SupportsWork) or id(inbox) in self._watched:
+        if not isinstance(inbox, SupportsStore) or id(inbox) in self._watched:
             return
-        work: object = inbox.work
-        if isinstance(work, ReadyWork):
+        store: object = inbox.store
+        if isinstance(store, ReadyStore):
             self._watched[id(inbox)] = inbox
             name = f"the answers of inbox {len(self._watched)}"
 
             async def signal(conversation: Conversation) -> None:
-                await self._notify(work, conversation)
+                await self._notify(store, conversation)
 
-            AnswerSignals(work.ready, signal).keep_in(self._background, name)
+            AnswerSignals(store.ready, signal).keep_in(self._background, name)
 
-    async def _notify(self, work: ReadyWork, conversation: Conversation) -> None:
+    async def _notify(self, store: ReadyStore, conversation: Conversation) -> None:
         names = (conversation.key, conversation.session)
         unsettled = self._queue.unsettled
         jobs = [id_ for id_, each in unsettled.items() if each.conversation in names]
@@ -93,7 +93,7 @@ class AnswerWatch:
         asks = [
             ask.id
             for turn in conversation.turns
-            for ask in await work.asks_of(conversation.session, turn.uuid)
+            for ask in await store.work.asks_of(conversation.session, turn.uuid)
             if ask.state != "open"
         ]
         for job in jobs:

@@ -15,7 +15,7 @@ from steersman.inbox.changes import EXPIRED, AskOutcome, Change
 from steersman.permissions import Allow, Ask, Deny, DialogAnswer, ElicitationAnswer
 from steersman.permissions.asks import Answer
 from steersman.permissions.json_form import answer_from_json
-from steersman.ports import Conversation, DurableWork, StoredAsk
+from steersman.ports import Conversation, StoredAsk, SupportsWork
 
 Ending = Literal["answered", "expired"]
 
@@ -200,8 +200,8 @@ class AskRows(Protocol):
 
 
 @runtime_checkable
-class ReadyWork(DurableWork, Protocol):
-    """The turns of a store that also reports which conversations can be continued."""
+class ReadyStore(SupportsWork, Protocol):
+    """A store that keeps turns, and reports which conversations can be continued."""
 
     def ready(self) -> AsyncGenerator[Conversation]:
         """Yield each conversation that can be continued, now and later, without an end."""

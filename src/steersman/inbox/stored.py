@@ -24,7 +24,7 @@ from steersman.inbox.changes import (
     seen_of,
 )
 from steersman.inbox.keeper import AskKeeper, Waiting
-from steersman.inbox.rows import AskRow, AskRows, Ending, ReadyWork
+from steersman.inbox.rows import AskRow, AskRows, Ending, ReadyStore
 from steersman.permissions import Ask, AskKind, QuestionAnswer
 from steersman.permissions.asks import Answer
 from steersman.permissions.json_form import answer_to_json
@@ -42,9 +42,9 @@ class StoredInbox:
 
     def __init__(
         self,
+        store: ReadyStore,
         rows: AskRows,
         keeper: AskKeeper,
-        work: ReadyWork,
         *,
         path: Path | None = None,
         expires_after: float | None = None,
@@ -59,14 +59,10 @@ class StoredInbox:
         self._lock = threading.Lock()
         self._waiting: dict[tuple[str, str], Waiting] = {}
         """By session and id of the request of this process."""
-        self._work = work
+        self.store = store
+        """Where the asks are, and the leases and turns: sessions with this inbox are durable."""
         self.path = path
         """The file that the asks are in; None if a database server has them."""
-
-    @property
-    def work(self) -> ReadyWork:
-        """The leases and turns of the store: sessions with this inbox are durable."""
-        return self._work
 
     @property
     def faults(self) -> Mapping[str, str]:

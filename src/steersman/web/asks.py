@@ -117,16 +117,16 @@ class Continuing:
     ) -> None:
         self._background = background
         self._conversations = conversations
-        self._work = inbox.work if isinstance(inbox, StoredInbox) else None
+        self._store = inbox.store if isinstance(inbox, StoredInbox) else None
         self._wanted: set[str] = set()
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._is_closed = False
 
     async def watch(self) -> None:
         """Continue what can be continued, now and after answers of any process; until cancelled."""
-        if self._work is None:
+        if self._store is None:
             return
-        async with aclosing(self._work.ready()) as ready:
+        async with aclosing(self._store.ready()) as ready:
             async for conversation in ready:
                 self.answered(conversation.session)
 
@@ -135,7 +135,7 @@ class Continuing:
 
         Other than `watch`, this does not wait for the lease of a process that was killed.
         """
-        if self._work is None or self._is_closed:
+        if self._store is None or self._is_closed:
             return
         self._wanted.add(session)
         self._background.keep(
@@ -181,13 +181,13 @@ class Continuing:
 
     async def _answered_turns(self, found: Conversation) -> list[StoredTurn]:
         """Return the unsettled turns if one of them has an answer that no session will use."""
-        assert self._work is not None
-        turns = await self._work.unsettled(found.id)
+        assert self._store is not None
+        turns = await self._store.work.unsettled(found.id)
         session = found.session
         known = {turn.uuid for turn in (() if session is None else session.turns)}
         for turn in turns:
             if turn.uuid not in known:
-                asks = await self._work.asks_of(found.id, turn.uuid)
+                asks = await self._store.work.asks_of(found.id, turn.uuid)
                 if any(ask.state != "open" for ask in asks):
                     return turns
         return []

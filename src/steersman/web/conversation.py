@@ -25,7 +25,7 @@ from steersman.errors import ChannelClosed
 from steersman.journal import Entry, Kind
 from steersman.messages.system import Init, Status
 from steersman.options.keywords import OptionKwargs
-from steersman.ports import Asks, StoredTurn, SupportsWork
+from steersman.ports import Asks, StoredTurn, SupportsStore
 from steersman.web.failures import Refusal
 from steersman.web.feed import Feed
 from steersman.web.records import last_of
@@ -162,7 +162,7 @@ class Conversation:
         words: OptionKwargs = {"journal": self.feed.path, "sinks": sinks, "inbox": self._inbox}
         park = self.agent.options.park
         if (
-            isinstance(self._inbox, SupportsWork)
+            isinstance(self._inbox, SupportsStore)
             and park.after is None
             and math.isfinite(self._idle)
         ):

@@ -63,7 +63,7 @@ class SqlStore(SessionTable):
         from steersman.inbox.stored import StoredInbox  # noqa: PLC0415 - only an inbox needs it
 
         return StoredInbox(
-            self.asks, self._keeper, self.work, path=self._file, expires_after=expires_after
+            self, self.asks, self._keeper, path=self._file, expires_after=expires_after
         )
 
     @cached_property
