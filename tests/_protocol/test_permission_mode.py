@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from steersman._protocol.permission_mode import ModeCheck, modes_in
-from steersman.options.words import PermissionMode
+from steersman.options.checks import PermissionMode
 
 MODES = get_args(PermissionMode)
 

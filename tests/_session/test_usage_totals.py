@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman._session.usage_totals import NOTHING, Spent, UsageTotals
+from steersman._session.usage_limits import NOTHING, Spent, UsageTotals
 
 
 def dollars(number: float) -> Spent:

@@ -37,7 +37,6 @@ FRONT_DESK = FRONT_DOOR | {
     "steersman.options.own_flags",
     "steersman.options.servers",
     "steersman.options.table",
-    "steersman.options.words",
     "steersman.transports",
     "steersman.transports.at_exit",
 }

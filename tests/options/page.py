@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from steersman._launch.plan import ROWS
-from steersman.options import fields, keywords, words
+from steersman.options import checks, fields, keywords
 
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
 BEGIN, END = "<!-- options: begin -->\n", "<!-- options: end -->\n"
@@ -60,8 +60,8 @@ def accepted() -> dict[str, str]:
 def spelled_out() -> dict[str, str]:
     """Return the aliases that a reader need not look up, and what they stand for."""
     literals = {
-        name: ", ".join(f'"{each}"' for each in get_args(getattr(words, name)))
-        for name in words.__all__
+        name: ", ".join(f'"{each}"' for each in get_args(getattr(checks, name)))
+        for name in ("Effort", "PermissionMode", "SettingSource")
     }
     return {
         **{name: f"Literal[{texts}]" for name, texts in literals.items()},

@@ -28,6 +28,7 @@ from steersman._tool_names import BASH, COMMAND_FIELDS
 from steersman.errors import Described, UsageError
 from steersman.hooks.matchers import is_list
 from steersman.options import Options, checks
+from steersman.options.checks import PermissionMode
 from steersman.options.own_flags import REPLAYS
 from steersman.options.table import (
     TABLE,
@@ -38,7 +39,6 @@ from steersman.options.table import (
     InitializeField,
     Travels,
 )
-from steersman.options.words import PermissionMode
 from steersman.permissions import ASK_USER_QUESTION
 from steersman.ports import FileArgument
 

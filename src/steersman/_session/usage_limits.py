@@ -2,6 +2,9 @@
 
 Model responses and tool calls are counted as they arrive. Money and tokens are the CLI's own
 figures: it reports them with each result, and during a turn they are requested with `get_usage`.
+In a resumed conversation its totals include the past; `/clear` resets them; and the cost of an
+interrupted turn may be added after its result. So only the difference between two totals is used,
+never a total alone.
 """
 
 from __future__ import annotations
@@ -16,7 +19,6 @@ from steersman._session.cli import CliSlot, RunningCli
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.prompt_queue import PromptQueue
 from steersman._session.turn import SentPrompt
-from steersman._session.usage_totals import Spent, UsageTotals
 from steersman.control.context import GetUsage, UsageReport
 from steersman.control.verbs import Answer
 from steersman.errors import LimitReached
@@ -362,3 +364,76 @@ def _reported_tokens(model: JsonObject) -> float:
     names = ("inputTokens", "outputTokens", "cacheCreationInputTokens")
     figures = [model.get(name) for name in names]
     return sum(each for each in figures if isinstance(each, int | float))
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Money and tokens."""
+
+    usd: float = 0.0
+    tokens: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.usd + other.usd, self.tokens + other.tokens)
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(self.usd - other.usd, self.tokens - other.tokens)
+
+    def covers(self, other: Spent) -> bool:
+        """Whether both money and tokens are at least those of `other`."""
+        return self.usd >= other.usd and self.tokens >= other.tokens
+
+
+NOTHING = Spent()
+
+
+class UsageTotals:
+    """What the session and its current turn have used."""
+
+    def __init__(self) -> None:
+        self.session = NOTHING
+        self._settled = NOTHING
+        """The sum of what results have reported."""
+        self._baseline: Spent | None = None
+        """The CLI's totals where the unsettled use begins; None while they are unknown."""
+        self._before_turn = NOTHING
+        self._has_answered = False
+
+    @property
+    def turn(self) -> Spent:
+        """What the current turn has used."""
+        return self.session - self._before_turn
+
+    def new_cli(self, *, is_fresh: bool) -> None:
+        """Begin with another CLI; a fresh one counts from zero, others from unknown totals."""
+        self._settled = self.session
+        self._baseline = NOTHING if is_fresh else None
+
+    def new_turn(self) -> None:
+        """Begin another turn."""
+        self._before_turn = self.session
+        self._has_answered = False
+
+    def model_answered(self) -> None:
+        """Note that the model has answered in this turn; costs are reported after the answer."""
+        self._has_answered = True
+
+    def update(self, totals: Spent) -> None:
+        """Apply the totals of a `get_usage` answer."""
+        if self._baseline is None:
+            self._baseline = totals
+        if totals.covers(self._baseline):
+            self.session = self._settled + (totals - self._baseline)
+        if not self._has_answered:
+            # The model has not answered in this turn, so this use belongs to earlier turns.
+            self._before_turn = self.session
+
+    def settle(self, totals: Spent, added_by_result: Spent) -> None:
+        """Apply a result's totals; `added_by_result` counts if there are no earlier totals."""
+        added = added_by_result
+        if self._baseline is not None:
+            # Totals that became smaller were reset.
+            added = totals - self._baseline if totals.covers(self._baseline) else totals
+        self._settled += added
+        self._baseline = totals
+        self.session = self._settled

@@ -8,6 +8,7 @@ from steersman._lazy import by_name
 
 if TYPE_CHECKING:
     from steersman.options.agents import AgentDefinition, AgentEffort
+    from steersman.options.checks import Effort, PermissionMode, SettingSource
     from steersman.options.conflicts import ShadowedCallbackWarning
     from steersman.options.fields import Options, options_from
     from steersman.options.keywords import OptionKwargs, ServerForm
@@ -38,12 +39,12 @@ if TYPE_CHECKING:
         ToolsPreset,
     )
     from steersman.options.plugins import Plugin
-    from steersman.options.words import Effort, PermissionMode, SettingSource
 else:
     __getattr__, __dir__ = by_name(
         __name__,
         {
             "agents": ("AgentDefinition", "AgentEffort"),
+            "checks": ("Effort", "PermissionMode", "SettingSource"),
             "conflicts": ("ShadowedCallbackWarning",),
             "fields": ("Options", "options_from"),
             "keywords": ("OptionKwargs", "ServerForm"),
@@ -66,7 +67,6 @@ else:
                 "ToolsPreset",
             ),
             "plugins": ("Plugin",),
-            "words": ("Effort", "PermissionMode", "SettingSource"),
         },
     )
 

@@ -13,7 +13,7 @@ from typing import Literal
 from steersman._json import JsonDict, JsonObject, is_mapping
 from steersman.errors import Described, UsageError
 from steersman.options import checks
-from steersman.options.words import Effort
+from steersman.options.checks import Effort
 
 AgentEffort = Effort | int
 

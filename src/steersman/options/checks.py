@@ -1,4 +1,4 @@
-"""Checks of values that a caller gives.
+"""Checks of values that a caller gives, and the words that some options accept.
 
 A `Check` takes the argument's name and the value. It raises `UsageError`, which names the argument,
 what was given and what is allowed; or it returns nothing. Values are `object` here, also where the
@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeGuard, get_args
+from typing import Literal, TypeGuard, get_args
 
 from steersman._json import Json, JsonObject, is_mapping, is_sequence
 from steersman._tool_names import near_miss
 from steersman.errors import Described, UsageError
 from steersman.options.servers import is_server
-from steersman.options.words import Effort, PermissionMode, SettingSource
+
+PermissionMode = Literal["default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan"]
+SettingSource = Literal["user", "project", "local"]
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
 Check = Callable[[str, object], None]
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from steersman._json import JsonObject
 from steersman.errors import Described, UsageError
 from steersman.options import checks
+from steersman.options.checks import Effort, PermissionMode, SettingSource
 from steersman.options.conflicts import check_conflicts
 from steersman.options.forms import empty_hooks
 from steersman.options.limits import Budget, Limits, Park, Revival, StartupLimits, Watchdog
 from steersman.options.own_flags import adopt_flags
 from steersman.options.table import TABLE
-from steersman.options.words import Effort, PermissionMode, SettingSource
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,6 +15,7 @@ from steersman._json import JsonObject
 from steersman.hooks.mappings import HookForms
 from steersman.hooks.registry import Hooks
 from steersman.options.agents import AgentDefinition
+from steersman.options.checks import Effort, PermissionMode, SettingSource
 from steersman.options.limits import Budget, Limits, Park, Revival, StartupLimits, Watchdog
 from steersman.options.mappings import (
     CustomPrompt,
@@ -32,7 +33,6 @@ from steersman.options.mappings import (
 )
 from steersman.options.plugins import PluginLike
 from steersman.options.servers import McpServer
-from steersman.options.words import Effort, PermissionMode, SettingSource
 from steersman.permissions.policy import Policy
 from steersman.ports import (
     Approver,
