@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import json
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -166,6 +167,22 @@ async def test_a_client_answers_prompt_after_prompt() -> None:
     ]
     assert [each["session_id"] for each in transport.prompts] == ["default", "mine", "mine"]
     assert transport.calls == ["connect", "close"]
+
+
+async def test_a_transport_is_written_to_as_by_the_official_package() -> None:
+    """Programs compare what their transports get, or look for parts of it."""
+    written: list[str] = []
+
+    class Seeing(Canned):
+        async def write(self, data: str) -> None:
+            written.append(data)
+            await super().write(data)
+
+    await collect(query(prompt='h\u00e9 "\u2028" \U0001f600 \x7f {"a":1}', transport=Seeing()))
+
+    assert written[0].startswith('{"type": "control_request", "request_id": "')
+    assert '"content": "h\\u00e9 \\"\\u2028\\" \\ud83d\\ude00 \\u007f {\\"a\\":1}"' in written[1]
+    assert [json.dumps(json.loads(each)) + "\n" for each in written] == written
 
 
 async def test_a_user_message_keeps_its_uuid_and_its_further_fields() -> None:

@@ -212,8 +212,8 @@ def warn_of_shadows(mode: str | None, rules: Iterable[str]) -> None:
     """Warn if the CLI will not ask about some calls, for which `can_use_tool` is not called."""
     if mode == "bypassPermissions":
         warn(
-            "can_use_tool will not be called: permission_mode='bypassPermissions' allows every call"
-            " that no rule denies. A PreToolUse hook is called for every tool call.",
+            "can_use_tool will not be invoked: permission_mode 'bypassPermissions' allows every"
+            " call that no rule denies. A PreToolUse hook is called for every tool call.",
             CanUseToolShadowedWarning,
         )
         return
@@ -221,8 +221,9 @@ def warn_of_shadows(mode: str | None, rules: Iterable[str]) -> None:
     shadowed = [*dict.fromkeys(tool for tool in whole if tool)]
     if shadowed:
         warn(
-            f"can_use_tool will not be called for {', '.join(shadowed)}: allowed_tools allows them"
-            " without a request. A PreToolUse hook is called for every tool call.",
+            f"can_use_tool will not be invoked for: {', '.join(shadowed)}. An entry of"
+            " allowed_tools allows them without a request. A PreToolUse hook is called for every"
+            " tool call.",
             CanUseToolShadowedWarning,
         )
 

@@ -393,7 +393,7 @@ def _mirror_error(data: JsonDict) -> MirrorErrorMessage:
 
 
 def _hook_event(data: JsonDict) -> HookEventMessage:
-    name = data.get("hook_event") or data.get("hook_event_name") or ""
+    name = data.get("hook_event") or data.get("hook_name") or data.get("hook_event_name") or ""
     return HookEventMessage(data["subtype"], data, name, data.get("session_id"), data.get("uuid"))
 
 

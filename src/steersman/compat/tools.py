@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -70,7 +71,9 @@ def tool(
     """Make a tool from a function of one dict, which may also be a plain `def`."""
 
     def decorate(handler: Handler) -> SdkMcpTool[Any]:
-        return SdkMcpTool(name, description, input_schema, handler, annotations)
+        # Looked up in the package, where instrumentation replaces it.
+        make: type[SdkMcpTool[Any]] = sys.modules["steersman.compat"].SdkMcpTool
+        return make(name, description, input_schema, handler, annotations)
 
     return decorate
 
