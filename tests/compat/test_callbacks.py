@@ -16,8 +16,7 @@ import claude_agent_sdk
 import pytest
 
 import steersman.compat
-from steersman.compat._hooks import native_hooks
-from steersman.compat._permissions import native_approver
+from steersman.compat._callbacks import native_approver, native_hooks
 from tests.compat.recording import Line, StandIn
 
 pytestmark = pytest.mark.process

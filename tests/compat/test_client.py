@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import json
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,9 +25,9 @@ from steersman.compat import (
     UserMessage,
     query,
 )
-from steersman.compat.parsing import raw_of
+from steersman.compat.parsing import parse_message, raw_of
 from steersman.errors import RequestRefused
-from tests.compat.canned import Canned, Line, answer, result, text_line, texts, user
+from tests.compat.canned import Canned, Line, answer, is_result, result, text_line, texts, user
 
 LIMIT = 5.0
 
@@ -167,6 +169,22 @@ async def test_a_client_answers_prompt_after_prompt() -> None:
     assert transport.calls == ["connect", "close"]
 
 
+async def test_a_transport_is_written_to_as_by_the_official_package() -> None:
+    """Programs compare what their transports get, or look for parts of it."""
+    written: list[str] = []
+
+    class Seeing(Canned):
+        async def write(self, data: str) -> None:
+            written.append(data)
+            await super().write(data)
+
+    await collect(query(prompt='h\u00e9 "\u2028" \U0001f600 \x7f {"a":1}', transport=Seeing()))
+
+    assert written[0].startswith('{"type": "control_request", "request_id": "')
+    assert '"content": "h\\u00e9 \\"\\u2028\\" \\ud83d\\ude00 \\u007f {\\"a\\":1}"' in written[1]
+    assert [json.dumps(json.loads(each)) + "\n" for each in written] == written
+
+
 async def test_a_user_message_keeps_its_uuid_and_its_further_fields() -> None:
     own = str(uuid.uuid4())
     transport = Canned(ends=False)
@@ -199,7 +217,108 @@ async def test_a_prompt_that_shared_a_turn_yields_its_result_again() -> None:
         second = await collect(client.receive_response())
 
     assert texts(first) == ["both"]
-    assert second == [first[-1]]
+    assert [raw_of(each) for each in second] == [raw_of(first[-1])]
+
+
+async def test_a_result_that_comes_again_carries_no_costs_again() -> None:
+    model = {"inputTokens": 3, "outputTokens": 5, "costUSD": 0.5}
+
+    def two_in_one(_: Line, number: int) -> list[Line]:
+        both = [each["uuid"] for each in transport.prompts]
+        spent = {
+            "total_cost_usd": 0.5,
+            "usage": {"input_tokens": 3, "iterations": [{"output_tokens": 5, "type": "message"}]},
+            "modelUsage": {"canned": model},
+            "permission_denials": [{"tool_name": "Bash"}],
+        }
+        return [] if number == 1 else [result("both", user_message_uuids=both, **spent)]
+
+    transport = Canned(two_in_one, ends=False)
+
+    async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
+        await client.query("a")
+        await client.query("b")
+        (first,) = await collect(client.receive_response())
+        (second,) = await collect(client.receive_response())
+
+    assert isinstance(first, ResultMessage)
+    assert (first.total_cost_usd, first.num_turns, first.duration_ms) == (0.5, 1, 1)
+    assert second == replace(
+        first,
+        total_cost_usd=0.0,
+        usage={"input_tokens": 0, "iterations": [{"output_tokens": 0, "type": "message"}]},
+        model_usage={},
+        permission_denials=[],
+        num_turns=0,
+        duration_ms=0,
+        duration_api_ms=0,
+    )
+
+
+async def test_a_response_is_read_through_what_replaces_receive_messages() -> None:
+    """Instrumentation wraps that method, of the class or of a client, and programs override it."""
+    seen: list[str] = []
+
+    class Own(ClaudeSDKClient):
+        async def receive_messages(self) -> AsyncIterator[Message]:
+            async for message in super().receive_messages():
+                seen.append(type(message).__name__)
+                yield message
+            seen.append("end")
+
+    def two_in_one(_: Line, number: int) -> list[Line]:
+        both = [each["uuid"] for each in transport.prompts]
+        return [] if number == 1 else [text_line("both"), result("both", user_message_uuids=both)]
+
+    transport = Canned(two_in_one, ends=False)
+
+    async with asyncio.timeout(LIMIT), Own(transport=transport) as client:
+        await client.query("a")
+        await client.query("b")
+        first = await collect(client.receive_response())
+        second = await collect(client.receive_response())
+
+    assert texts(first) == ["both"]
+    assert len(second) == 1
+    assert seen == ["AssistantMessage", "ResultMessage", "ResultMessage"]
+
+
+async def test_a_response_of_a_replaced_receive_messages_needs_no_session() -> None:
+    """As programs test what reads their clients."""
+    client = ClaudeSDKClient()
+    done = parse_message(result("fake"))
+
+    async def fake() -> AsyncIterator[Message]:
+        while True:
+            assert done is not None
+            yield done
+
+    client.receive_messages = fake  # type: ignore[method-assign]
+
+    assert await collect(client.receive_response()) == [done]
+
+
+async def test_only_a_response_ends_with_a_prompt_that_shared_a_turn() -> None:
+    def two_in_one(_: Line, number: int) -> list[Line]:
+        both = [each["uuid"] for each in transport.prompts]
+        return [] if number == 1 else [result("both", user_message_uuids=both)]
+
+    transport = Canned(two_in_one, ends=False)
+
+    async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
+        await client.query("a")
+        await client.query("b")
+        (first,) = await collect(client.receive_response())
+        waiting = asyncio.create_task(_next(client.receive_messages()))
+        await asyncio.sleep(0)
+        (second,) = await collect(client.receive_response())
+        was_waiting = not waiting.done()
+        await client.query("c")
+        await client.query("d")
+        third = await waiting
+
+    assert [is_result(each) for each in (first, second, third)] == [True, True, True]
+    assert was_waiting
 
 
 async def test_a_reader_that_begins_before_its_prompt_waits_for_it() -> None:

@@ -284,15 +284,15 @@ WARNINGS: list[tuple[dict[str, Any], str]] = [
     (hooked("Stop", on_failure="block"), "hooks: on_failure='block' has no effect at Stop"),
     (
         {"can_use_tool": no_opinion, "permission_mode": "bypassPermissions"},
-        "can_use_tool will not be called: permission_mode='bypassPermissions' allows every call",
+        "can_use_tool will not be invoked: permission_mode 'bypassPermissions' allows every call",
     ),
     (
         {"can_use_tool": no_opinion, "allowed_tools": ["Read", "Bash(ls)", "Edit(*)", "Read"]},
-        "can_use_tool will not be called for Read, Edit: allowed_tools allows them without",
+        "can_use_tool will not be invoked for: Read, Edit. An entry of allowed_tools allows",
     ),
     (
         {"can_use_tool": no_opinion, "skills": "all"},
-        "can_use_tool will not be called for Skill: allowed_tools allows them without",
+        "can_use_tool will not be invoked for: Skill. An entry of allowed_tools allows",
     ),
 ]
 

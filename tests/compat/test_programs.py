@@ -16,7 +16,7 @@ from steersman.testing.sandbox import find_stock_cli
 from tests.compat.programs import keeping
 from tests.compat.programs.catalogue import load
 from tests.compat.programs.comparing import complaints, difference
-from tests.compat.programs.playing import OFFICIAL, OURS, cli_version, play
+from tests.compat.programs.playing import OFFICIAL, OURS, WAYS, cli_version, play
 from tests.compat.programs.reasons import REASONS
 from tests.compat.programs.traces import Normalizer
 from tests.live.test_harness import stock_cli
@@ -89,15 +89,20 @@ LIVE = (
 """Few programs that show most kinds of lines, to prove the comparing itself."""
 
 
+DIFFERING = ("client_with_three_prompts_at_once", "hook_that_changes_the_input")
+"""The first goes another way on the official package, which shows that ours was there."""
+
+
 def named(group: str) -> list[str]:
     return [name for name, each in PROGRAMS.items() if each.group == group]
 
 
-def on_ours(cli: Path, names: list[str]) -> dict[str, list[str]]:
+def on_ours(cli: Path, names: list[str], way: str | None = None) -> dict[str, list[str]]:
     """Run programs on ours, and return those that go otherwise than is kept."""
     version = cli_version(cli)
     known = keeping.differences(version)
-    return complaints(keeping.kept(version)["programs"], play(OURS, cli, names), known)
+    found = play(OURS if way is None else OFFICIAL, cli, names, way=way)
+    return complaints(keeping.kept(version)["programs"], found, known)
 
 
 # --- In the suite ------------------------------------------------------------------------
@@ -108,6 +113,14 @@ def on_ours(cli: Path, names: list[str]) -> dict[str, list[str]]:
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_programs_go_the_same_way_on_ours(shard: int) -> None:
     assert on_ours(stock_cli(), list(PLAYED[shard::SHARDS])) == {}
+
+
+@pytest.mark.live
+@pytest.mark.process
+@pytest.mark.parametrize("way", WAYS)
+def test_programs_go_the_same_way_however_they_get_ours(way: str) -> None:
+    """As they stand: they import the official package."""
+    assert on_ours(stock_cli(), list(IN_SUITE if IS_WHOLE else DIFFERING), way) == {}
 
 
 @pytest.mark.live

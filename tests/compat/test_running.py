@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from steersman.compat._running import main
+from steersman.compat.__main__ import main
 
 pytestmark = pytest.mark.process
 
@@ -20,9 +23,11 @@ ROOT = Path(__file__).parents[2]
 RUNNER = ("-m", "steersman.compat")
 
 
-def python(*words: str, cwd: Path, path: str = "") -> subprocess.CompletedProcess[str]:
+def python(
+    *words: str, cwd: Path, path: str = "", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     places = os.pathsep.join(filter(None, [str(ROOT / "src"), path]))
-    env = {"PATH": os.defpath, "HOME": str(cwd), "PYTHONPATH": places}
+    env = {"PATH": os.defpath, "HOME": str(cwd), "PYTHONPATH": places, **(env or {})}
     return subprocess.run(
         [sys.executable, *words],
         cwd=cwd,
@@ -35,7 +40,7 @@ def python(*words: str, cwd: Path, path: str = "") -> subprocess.CompletedProces
 
 
 NAMES = """\
-import importlib, importlib.metadata, sys
+import importlib, importlib.metadata, importlib.util, inspect, pickle, sys
 import claude_agent_sdk
 import claude_agent_sdk as sdk
 import claude_agent_sdk.types as types
@@ -47,23 +52,51 @@ from claude_agent_sdk.testing import run_session_store_conformance
 from claude_agent_sdk.testing.session_store_conformance import run_session_store_conformance as r
 import steersman.compat
 
-assert sdk is steersman.compat and types is again is steersman.compat.types
-assert query is same is claude_agent_sdk.query and callable(query)
-assert ClaudeSDKClient is sdk.ClaudeSDKClient and r is run_session_store_conformance
-assert ClaudeAgentOptions is types.ClaudeAgentOptions
+assert types is again is sdk.types and query is same is sdk.query and callable(query)
+assert ClaudeSDKClient is sdk.ClaudeSDKClient is steersman.compat.ClaudeSDKClient
+assert ClaudeAgentOptions is types.ClaudeAgentOptions is steersman.compat.ClaudeAgentOptions
+assert r is run_session_store_conformance
 assert importlib.import_module("claude_agent_sdk.types") is types
 assert importlib.metadata.version("claude-agent-sdk") == sdk.__version__ == "0.2.182"
-assert importlib.metadata.version("pytest")
-assert types.__spec__.name == "steersman.compat.types"
+assert importlib.metadata.version(sdk.__name__) and importlib.metadata.version("pytest")
 
-# What instrumentation does: it wraps a method, and sets a function of the package.
+# Modules and classes say that they are of the official package; ours stay what they are.
+for module in (sdk, types, sys.modules["claude_agent_sdk.query"]):
+    assert module.__name__ == module.__spec__.name, module
+assert importlib.util.find_spec("claude_agent_sdk.client").name == "claude_agent_sdk.client"
+assert steersman.compat.__name__ == steersman.compat.__spec__.name == "steersman.compat"
+assert steersman.compat.types.__spec__.name == "steersman.compat.types"
+wrong = [
+    name for name in sdk.__all__ if inspect.isclass(getattr(sdk, name))
+    and getattr(sdk, name).__module__.partition(".")[0] not in ("claude_agent_sdk", "builtins")
+]
+assert not wrong, wrong
+assert types.TextBlock.__module__ == "claude_agent_sdk.types"
+assert (query.__module__, ClaudeSDKClient.__module__) == (
+    "claude_agent_sdk.query", "claude_agent_sdk.client"
+)
+assert pickle.loads(pickle.dumps(sdk.TextBlock("a"))) == sdk.TextBlock("a")
+assert inspect.signature(sdk.query) and "TextBlock" in dir(sdk) and vars(types)["TextBlock"]
+namespace = {}
+exec("from claude_agent_sdk import *", namespace)
+assert set(sdk.__all__) <= set(namespace)
+
+# What instrumentation does: it wraps a method, sets a function of the package, takes it back.
 def wrapped(*args, **kw):
     return "wrapped"
 claude_agent_sdk.query, claude_agent_sdk.ClaudeSDKClient.query = wrapped, wrapped
 from claude_agent_sdk import query as third
 assert third() == steersman.compat.query() == steersman.compat.ClaudeSDKClient.query() == "wrapped"
+from unittest import mock
+with mock.patch("claude_agent_sdk.query", "mocked"), mock.patch("claude_agent_sdk.tool", "mocked"):
+    assert claude_agent_sdk.query == steersman.compat.tool == "mocked"
+assert claude_agent_sdk.query is wrapped and callable(claude_agent_sdk.tool)
+sdk._mark = True
+assert sdk._mark and steersman.compat._mark
+del sdk._mark
+assert not hasattr(sdk, "_mark") and not hasattr(sdk, "__wrapped__")
 
-for name in ("_internal", "_internal.query", "_errors", "nonsense"):
+for name in ("_internal.query", "_internal.sessions", "nonsense"):
     try:
         importlib.import_module("claude_agent_sdk." + name)
     except ImportError as error:
@@ -71,9 +104,66 @@ for name in ("_internal", "_internal.query", "_errors", "nonsense"):
         assert error.name.startswith("claude_agent_sdk._") or name == "nonsense"
     else:
         raise AssertionError(name)
-assert not [each for each in sys.modules if each.startswith("claude_agent_sdk._")]
 print("all good")
 """
+
+DOORS = """\
+import asyncio, claude_agent_sdk, steersman.compat
+from claude_agent_sdk import ClaudeSDKClient, CLIConnectionError, ResultMessage, StreamEvent
+from claude_agent_sdk._errors import MessageParseError, CLIConnectionError as same
+from claude_agent_sdk._internal.client import InternalClient
+from claude_agent_sdk._internal.message_parser import parse_message
+from claude_agent_sdk._internal.session_summary import fold_session_summary
+from claude_agent_sdk._internal.transport import Transport
+from claude_agent_sdk._internal.transport.subprocess_cli import Transport as again
+from tests.compat.canned import Canned, answer
+
+assert same is CLIConnectionError and issubclass(MessageParseError, claude_agent_sdk.ClaudeSDKError)
+assert Transport is again is claude_agent_sdk.Transport
+assert fold_session_summary is claude_agent_sdk.fold_session_summary
+assert claude_agent_sdk._internal.message_parser.parse_message is parse_message
+assert InternalClient.__module__ == "claude_agent_sdk._internal.client"
+client = ClaudeSDKClient()
+assert client._query is None and client._transport is None
+
+seen = []
+
+# What `query()` does goes through the method that instrumentation wraps.
+original = InternalClient.process_query
+async def wrapped(self, *args, **kwargs):
+    seen.append(sorted(kwargs))
+    async for message in original(self, *args, **kwargs):
+        yield message
+InternalClient.process_query = wrapped
+
+# A program that reads messages in its own way: each line goes through its function.
+def own(data):
+    seen.append(data["type"])
+    return parse_message(data)
+claude_agent_sdk._internal.message_parser.parse_message = own
+
+def partial(prompt, number):
+    event = {"type": "stream_event", "uuid": "u", "session_id": "s1", "event": {"type": "x"}}
+    return [event, *answer(prompt, number)]
+
+async def main():
+    options = claude_agent_sdk.ClaudeAgentOptions(include_partial_messages=True)
+    messages = claude_agent_sdk.query(prompt="hi", options=options, transport=Canned(partial))
+    assert [type(each).__name__ async for each in messages][0] == "StreamEvent"
+asyncio.run(main())
+assert seen == [
+    ["options", "prompt", "transport"], "stream_event", "system", "assistant", "result"
+], seen
+print("all good")
+"""
+
+
+def test_private_names_that_published_programs_use_are_doors_to_ours(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(DOORS)
+
+    run = python(*RUNNER, "program.py", cwd=tmp_path, path=str(ROOT))
+
+    assert (run.stdout, run.stderr, run.returncode) == ("all good\n", "", 0)
 
 
 def test_every_way_to_import_the_official_package_gives_ours(tmp_path: Path) -> None:
@@ -82,6 +172,71 @@ def test_every_way_to_import_the_official_package_gives_ours(tmp_path: Path) -> 
     run = python(*RUNNER, "program.py", cwd=tmp_path)
 
     assert (run.stdout, run.stderr, run.returncode) == ("all good\n", "", 0)
+
+
+IS_OURS = """\
+import claude_agent_sdk, claude_agent_sdk.types, steersman.compat
+assert claude_agent_sdk.query is steersman.compat.query
+assert type(claude_agent_sdk).__module__.startswith("steersman")
+"""
+IN_CHILDREN = """\
+import multiprocessing, subprocess, sys
+
+def check(_):
+    import claude_agent_sdk, steersman.compat
+    return claude_agent_sdk.query is steersman.compat.query
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(check, [0]) == [True]
+    subprocess.run([sys.executable, "-c", "from program import check; assert check(0)"], check=True)
+    print("all good")
+"""
+
+
+def test_install_takes_effect_in_the_process_that_calls_it(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import steersman.compat\nsteersman.compat.install()\nsteersman.compat.install()\n"
+        f"{IS_OURS}print('all good')\n"
+    )
+
+    run = python("program.py", cwd=tmp_path)
+
+    assert (run.stdout, run.stderr, run.returncode) == ("all good\n", "", 0)
+
+
+def test_install_warns_of_an_official_package_that_was_imported_before(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import claude_agent_sdk as before, steersman.compat\nsteersman.compat.install()\n"
+        f"{IS_OURS}assert before is not claude_agent_sdk\n"
+    )
+
+    run = python("program.py", cwd=tmp_path)
+
+    assert run.returncode == 0, run
+    assert "program.py:2: TranslationWarning: claude_agent_sdk was imported before" in run.stderr
+
+
+@pytest.mark.parametrize("value", [None, "0", "1"])
+def test_the_variable_takes_effect_in_every_process_that_inherits_it(
+    tmp_path: Path, value: str | None
+) -> None:
+    """The file that a wheel puts beside the package is read as at the start of Python."""
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    built = named["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    (tmp_path / "site").mkdir()
+    for source, name in built.items():
+        shutil.copy(ROOT / source, tmp_path / "site" / name)
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import site\nsite.addsitedir({str(tmp_path / 'site')!r})\n"
+    )
+    (tmp_path / "program.py").write_text(IN_CHILDREN)
+    env = {} if value is None else {"STEERSMAN_COMPAT": value}
+
+    run = python("program.py", cwd=tmp_path, path=str(tmp_path), env=env)
+
+    assert (run.stdout == "all good\n") is (value == "1"), run
+    assert ("AssertionError" in run.stderr) is (value != "1"), run
 
 
 def test_the_bundled_cli_is_found_beside_the_alias(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal, NotRequired, Optional, Union
+from typing import Annotated, Any, Literal, NotRequired, Optional, TypeVar, Union
 
 import claude_agent_sdk
 import pytest
@@ -37,6 +37,7 @@ class Color(enum.Enum):
     RED = "red"
 
 
+T = TypeVar("T")
 SCHEMAS: dict[str, Any] = {
     "plain": {"a": int, "b": str, "c": float, "d": bool, "e": list, "f": dict},
     "described": {
@@ -381,6 +382,45 @@ async def test_a_tool_is_called_by_the_function_of_the_client() -> None:
 
     assert called == [({},)]
     assert box.tool_names == ("t",)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("sdk", [claude_agent_sdk, steersman.compat])
+def test_annotations_of_both_spellings_are_equal(sdk: Any) -> None:
+    one = sdk.ToolAnnotations(readOnlyHint=True, maxResultSizeChars=3)
+    other = sdk.ToolAnnotations(read_only_hint=True, max_result_size_chars=3)
+
+    assert one == other
+    assert (other.maxResultSizeChars, other.read_only_hint) == (3, True)
+    assert one != sdk.ToolAnnotations(read_only_hint=True)
+    assert not hasattr(one, "max_result_size_chars")
+
+
+@pytest.mark.process
+def test_annotations_of_both_spellings_are_equal_without_mcp() -> None:
+    code = (
+        "import sys\nsys.modules['mcp'] = sys.modules['mcp.types'] = None\n"
+        "from steersman.compat import ToolAnnotations as A\n"
+        "one, other = A(readOnlyHint=True, maxResultSizeChars=3), A(read_only_hint=True,"
+        " max_result_size_chars=3)\n"
+        "assert one == other != A() and other.maxResultSizeChars == 3 and other.read_only_hint\n"
+    )
+
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("sdk", [claude_agent_sdk, steersman.compat])
+def test_a_tool_is_made_with_the_class_that_the_package_has(
+    sdk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Braintrust replaces it with its own."""
+
+    class Traced(sdk.SdkMcpTool[T]):  # type: ignore[misc]
+        pass
+
+    monkeypatch.setattr(sdk, "SdkMcpTool", Traced)
+
+    assert type(sdk.tool("t", "", {})(echo)) is Traced
 
 
 def test_of_two_tools_of_one_name_the_last_one_counts() -> None:

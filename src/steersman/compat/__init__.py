@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steersman._lazy import by_name
-from steersman.compat._names import HOMES
 
 if TYPE_CHECKING:
+    from steersman.compat._aliases import install as install
     from steersman.compat._errors import (
         ClaudeSDKError,
         CLIConnectionError,
@@ -21,58 +21,48 @@ if TYPE_CHECKING:
         ProcessError,
         ResultError,
     )
-    from steersman.compat._shapes.content import (
-        ContentBlock,
-        ServerToolName,
-        ServerToolResultBlock,
-        ServerToolUseBlock,
-        TextBlock,
-        ThinkingBlock,
-        ToolResultBlock,
-        ToolUseBlock,
-    )
-    from steersman.compat._shapes.hook_inputs import (
+    from steersman.compat._shapes.hooks import (
         BackgroundTaskSummary,
         BaseHookInput,
-        HookEffort,
-        HookInput,
-        NotificationHookInput,
-        PermissionRequestHookInput,
-        PostToolUseFailureHookInput,
-        PostToolUseHookInput,
-        PreCompactHookInput,
-        PreToolUseHookInput,
-        SessionCronSummary,
-        StopHookInput,
-        SubagentStartHookInput,
-        SubagentStopHookInput,
-        UserPromptSubmitHookInput,
-    )
-    from steersman.compat._shapes.hook_outputs import (
         CwdChangedHookSpecificOutput,
         ElicitationHookSpecificOutput,
         ElicitationResultHookSpecificOutput,
         FileChangedHookSpecificOutput,
+        HookCallback,
+        HookContext,
+        HookEffort,
+        HookInput,
         HookJSONOutput,
+        HookMatcher,
         MessageDisplayHookSpecificOutput,
+        NotificationHookInput,
         NotificationHookSpecificOutput,
         PermissionDeniedHookSpecificOutput,
+        PermissionRequestHookInput,
         PermissionRequestHookSpecificOutput,
         PostModelSwitchHookSpecificOutput,
         PostToolBatchHookSpecificOutput,
+        PostToolUseFailureHookInput,
         PostToolUseFailureHookSpecificOutput,
+        PostToolUseHookInput,
         PostToolUseHookSpecificOutput,
+        PreCompactHookInput,
         PreModelSwitchHookSpecificOutput,
+        PreToolUseHookInput,
         PreToolUseHookSpecificOutput,
+        SessionCronSummary,
         SessionStartHookSpecificOutput,
+        StopHookInput,
         StopHookSpecificOutput,
+        SubagentStartHookInput,
         SubagentStartHookSpecificOutput,
+        SubagentStopHookInput,
         SubagentStopHookSpecificOutput,
         UserPromptExpansionHookSpecificOutput,
+        UserPromptSubmitHookInput,
         UserPromptSubmitHookSpecificOutput,
         WorktreeCreateHookSpecificOutput,
     )
-    from steersman.compat._shapes.hooks import HookCallback, HookContext, HookMatcher
     from steersman.compat._shapes.mcp import (
         McpSdkServerConfig,
         McpServerConfig,
@@ -85,13 +75,40 @@ if TYPE_CHECKING:
         McpToolInfo,
     )
     from steersman.compat._shapes.messages import (
+        TERMINAL_TASK_STATUSES,
         AssistantMessage,
+        ContentBlock,
         ConversationResetMessage,
         DeferredToolUse,
+        FastModeDisabledReason,
+        FastModeState,
+        HookEventMessage,
         Message,
+        MessageOrigin,
+        MessageOriginKind,
+        MirrorErrorMessage,
         RateLimitEvent,
         ResultMessage,
+        ServerToolName,
+        ServerToolResultBlock,
+        ServerToolUseBlock,
         StreamEvent,
+        SystemInitData,
+        SystemInitMcpServer,
+        SystemInitPlugin,
+        SystemInitPluginError,
+        SystemMessage,
+        TaskNotificationMessage,
+        TaskNotificationOriginSubkind,
+        TaskNotificationStatus,
+        TaskProgressMessage,
+        TaskStartedMessage,
+        TaskUpdatedMessage,
+        TaskUpdatedStatus,
+        TextBlock,
+        ThinkingBlock,
+        ToolResultBlock,
+        ToolUseBlock,
         UserMessage,
     )
     from steersman.compat._shapes.options import (
@@ -109,11 +126,6 @@ if TYPE_CHECKING:
         ThinkingConfigAdaptive,
         ThinkingConfigDisabled,
         ThinkingConfigEnabled,
-    )
-    from steersman.compat._shapes.origins import (
-        MessageOrigin,
-        MessageOriginKind,
-        TaskNotificationOriginSubkind,
     )
     from steersman.compat._shapes.permissions import (
         CanUseTool,
@@ -135,24 +147,6 @@ if TYPE_CHECKING:
         SessionStoreFlushMode,
         SessionStoreListEntry,
         SessionSummaryEntry,
-    )
-    from steersman.compat._shapes.system import (
-        TERMINAL_TASK_STATUSES,
-        FastModeDisabledReason,
-        FastModeState,
-        HookEventMessage,
-        MirrorErrorMessage,
-        SystemInitData,
-        SystemInitMcpServer,
-        SystemInitPlugin,
-        SystemInitPluginError,
-        SystemMessage,
-        TaskNotificationMessage,
-        TaskNotificationStatus,
-        TaskProgressMessage,
-        TaskStartedMessage,
-        TaskUpdatedMessage,
-        TaskUpdatedStatus,
     )
     from steersman.compat._shapes.usage import (
         ContextUsageCategory,
@@ -191,8 +185,6 @@ if TYPE_CHECKING:
     )
     from steersman.compat.tools import SdkMcpTool, ToolAnnotations, create_sdk_mcp_server, tool
     from steersman.compat.transport import Transport
-else:
-    __getattr__, __dir__ = by_name(__name__, HOMES)
 
 __version__ = "0.2.182"
 """The official release whose names these are; programs compare it."""
@@ -358,3 +350,44 @@ __all__ = [
     "tag_session_via_store",
     "tool",
 ]
+
+if not TYPE_CHECKING:
+    _HOMES = {
+        "_aliases": ("install",),
+        "_errors": (
+            *("CLIConnectionError", "CLIJSONDecodeError", "CLINotFoundError", "ClaudeSDKError"),
+            *("ProcessError", "ResultError"),
+        ),
+        "client": ("ClaudeSDKClient", "query"),
+        "sessions": (
+            "ForkSessionResult",
+            "InMemorySessionStore",
+            "delete_session",
+            "delete_session_via_store",
+            "fold_session_summary",
+            "fork_session",
+            "fork_session_via_store",
+            "get_session_info",
+            "get_session_info_from_store",
+            "get_session_messages",
+            "get_session_messages_from_store",
+            "get_subagent_messages",
+            "get_subagent_messages_from_store",
+            "import_session_to_store",
+            "list_sessions",
+            "list_sessions_from_store",
+            "list_subagents",
+            "list_subagents_from_store",
+            "project_key_for_directory",
+            "rename_session",
+            "rename_session_via_store",
+            "tag_session",
+            "tag_session_via_store",
+        ),
+        "testing": (),
+        "tools": ("SdkMcpTool", "ToolAnnotations", "create_sdk_mcp_server", "tool"),
+        "transport": ("Transport",),
+    }
+    _NAMED = {"__version__", *(name for names in _HOMES.values() for name in names)}
+    _HOMES["types"] = tuple(name for name in __all__ if name not in _NAMED)
+    __getattr__, __dir__ = by_name(__name__, _HOMES)

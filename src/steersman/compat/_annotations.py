@@ -28,15 +28,25 @@ if TYPE_CHECKING:
             """Make the hints; `None` is no hint."""
 
 else:
+    _NAMES = {
+        "readOnlyHint": "read_only_hint",
+        "destructiveHint": "destructive_hint",
+        "idempotentHint": "idempotent_hint",
+        "openWorldHint": "open_world_hint",
+        "max_result_size_chars": "maxResultSizeChars",
+    }
+    """The other spellings of hints, and the attribute of each, as with the package `mcp`."""
     try:
         from mcp.types import ToolAnnotations as _Base
+        from pydantic import AliasChoices, Field
     except ImportError:
 
         class ToolAnnotations(SimpleNamespace):
             """Hints about a tool."""
 
             def __init__(self, **hints: Any) -> None:
-                super().__init__(**{"title": None, **hints})
+                given = {_NAMES.get(name, name): hint for name, hint in hints.items()}
+                super().__init__(**{**dict.fromkeys(_NAMES.values()), "title": None, **given})
 
     else:
 
@@ -45,4 +55,8 @@ else:
 
             model_config = {"extra": "allow"}
 
-            maxResultSizeChars: int | None = None  # noqa: N815 - MCP's own form
+            maxResultSizeChars: int | None = Field(  # noqa: N815 - MCP's own form
+                default=None,
+                validation_alias=AliasChoices("maxResultSizeChars", "max_result_size_chars"),
+                serialization_alias="maxResultSizeChars",
+            )

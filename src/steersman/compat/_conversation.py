@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast, get_args
 
+from steersman._json import JsonDict, is_mapping
+from steersman._session.turn import When
 from steersman.agent import Agent
 from steersman.compat._cursor import Cursor
 from steersman.compat._errors import ProcessError
-from steersman.compat._feeding import user_line
 from steersman.compat._raising import as_official, has_exited_in_order, result_error
 from steersman.compat._runtime import SAME_LOOP, Runtime
 from steersman.compat.options import Translated, translate
-from steersman.compat.parsing import message_from_line, parse_message, raw_of
+from steersman.compat.parsing import message_from_line, parse_message, raw_of, without_costs
 from steersman.compat.transport import CustomTransport, Transport
 from steersman.compat.types import ResultMessage
-from steersman.errors import SteersmanError
+from steersman.errors import Described, SteersmanError, UsageError
 from steersman.journal import Entry, Kind
+from steersman.options import checks
 
 if TYPE_CHECKING:
     from steersman._session.turn import Turn
@@ -34,7 +36,6 @@ CONNECTING = 600.0
 
 WORKING = 365 * 24 * 3600.0
 """Seconds for the work of a run over a transport of the caller: without end, as over the CLI."""
-
 
 LAST_MESSAGES = 1.0
 """Seconds for a transport of the caller to end its messages after its input has ended."""
@@ -106,19 +107,21 @@ class Conversation:
             await self._custom.flushed()
 
     async def result_of(self, turn: Turn) -> Message | None:
-        """Return the result of a prompt that has settled; None if it has none, as a cancelled one.
+        """Return the result of a prompt that has settled, which a reader has got already.
 
-        Raises why the prompt was given up, if it was.
+        It has no costs, so that who adds them up counts a turn once. Returns None if there is no
+        result, as of a cancelled prompt. Raises why the prompt was given up, if it was.
         """
         self._raise_failure()
         done, last = await turn.result(), self.cursor.last_result
         if done.result is None:
             if done.outcome == "failed" and done.cause is not None:
                 raise done.cause
-            return last if done.outcome == "completed" else None
+            return without_costs(last) if last and done.outcome == "completed" else None
         if last is not None and raw_of(last).get("uuid") == done.result.uuid:
-            return last
-        return parse_message(done.result.raw)
+            return without_costs(last)
+        found = parse_message(done.result.raw)
+        return without_costs(found) if isinstance(found, ResultMessage) else found
 
     async def send_text(self, text: str, session_id: str) -> None:
         """Send a text."""
@@ -225,3 +228,53 @@ def _without_flags(options: Options) -> Options:
         revive=False,
         startup=replace(options.startup, spawn=CONNECTING),
     )
+
+
+# User messages as dicts → prompts of a session
+
+ALLOWED = 'a dict such as {"type": "user", "message": {"role": "user", "content": "..."}}'
+
+READ = frozenset({"type", "message", "uuid", "priority", "shouldQuery", "parent_tool_use_id"})
+"""Fields that become arguments of `Session.send`, or that it always writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserLine:
+    """One prompt: the arguments of `Session.send`."""
+
+    content: Any
+    uuid: str | None
+    when: When
+    query: bool
+    fields: JsonDict
+
+
+def user_line(given: object, session_id: str | None = None) -> UserLine:
+    """Return the prompt in a user message. Raises `UsageError`.
+
+    `session_id` is the field for messages that have none.
+    """
+    message = given.get("message") if is_mapping(given) else None
+    if not is_mapping(given) or not is_mapping(message) or "content" not in message:
+        raise UsageError("prompt", Described.kind_of(given), ALLOWED)
+    if given.get("type", "user") != "user":
+        raise UsageError("prompt", Described(f"a message of type {given['type']!r}"), ALLOWED)
+    fields: dict[str, Any] = {k: v for k, v in given.items() if k not in READ}
+    parent = given.get("parent_tool_use_id")
+    if parent is not None:
+        fields["parent_tool_use_id"] = parent
+    if session_id is not None:
+        fields.setdefault("session_id", session_id)
+    when = given.get("priority", "next")
+    return UserLine(
+        content=message["content"],
+        uuid=_uuid(given),
+        when=cast("When", when) if when in get_args(When) else "next",
+        query=given.get("shouldQuery") is not False,
+        fields=fields,
+    )
+
+
+def _uuid(given: Mapping[str, Any]) -> str | None:
+    uuid = given.get("uuid")
+    return uuid if isinstance(uuid, str) and checks.UUID.fullmatch(uuid) else None

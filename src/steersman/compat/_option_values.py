@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from steersman import _json
 from steersman._command_tools import BASH
 from steersman._json import JsonDict, is_mapping, is_sequence
 from steersman._tool_names import near_miss
-from steersman.compat._calling import Call, call_here
-from steersman.compat._lenient import WrittenAgent
+from steersman.compat._runtime import Call, call_here
 from steersman.compat._warnings import warn
-from steersman.options.checks import UUID
+from steersman.options.agents import AgentDefinition
+from steersman.options.checks import UUID, plain
+from steersman.options.fields import Options
 
 if TYPE_CHECKING:
     from steersman.compat._shapes.options import ClaudeAgentOptions
@@ -289,3 +291,28 @@ def settle_conversation(words: dict[str, Any]) -> None:
         raise ValueError(
             "session_id: pass fork_session=True to resume under a new id, or no session_id"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LenientOptions(Options):
+    """Options whose values and combinations are not checked: `translate` has made them."""
+
+    @property
+    def is_checked(self) -> bool:
+        """False."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenAgent(AgentDefinition):
+    """A subagent in the CLI's own form."""
+
+    form: JsonDict = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Check nothing."""
+
+    def written(self, place: str = "agent") -> JsonDict:
+        """Return the form. Raises `UsageError` for a value that is not JSON."""
+        written: JsonDict = plain(place, self.form)
+        return written

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from steersman._session.session import Session
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+Call: TypeAlias = Callable[..., Awaitable[Any]]
+"""Calls a function of the program with these arguments, and awaits what it returns if needed."""
+
+Notify: TypeAlias = Callable[..., object]
+"""Calls a function of the program with these arguments, without waiting for a result."""
 
 
 class Runtime(Protocol):
@@ -79,6 +85,8 @@ class SameLoop:
 
 
 SAME_LOOP = SameLoop()
+call_here: Call = SAME_LOOP.here
+notify_here: Notify = SAME_LOOP.notify
 
 
 def _nothing() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, cast
 
@@ -43,34 +43,58 @@ async def query(
     nothing refers to the iterator any more, or by its `aclose()`. Raises `ResultError` behind an
     error result.
     """
-    _check_prompt(prompt)
-    runtime = current_runtime()
-    with official_errors():
-        talk = Conversation(options or ClaudeAgentOptions(), transport, runtime)
-        try:
-            await runtime.there(talk.start)
-            stop_guarding = runtime.guard(talk.session)
+    messages = InternalClient().process_query(
+        prompt=prompt, options=options or ClaudeAgentOptions(), transport=transport
+    )
+    try:
+        async for message in messages:
+            yield message
+    finally:
+        if isinstance(messages, AsyncGenerator):
+            await messages.aclose()
+
+
+class InternalClient:
+    """Runs `query()`. Instrumentation wraps its method, which has the official name."""
+
+    async def process_query(
+        self,
+        prompt: str | AsyncIterable[dict[str, Any]],
+        options: ClaudeAgentOptions,
+        transport: Transport | None = None,
+    ) -> AsyncIterator[Message]:
+        """Run a session for one prompt, or a stream of prompts."""
+        _check_prompt(prompt)
+        runtime = current_runtime()
+        with official_errors():
+            talk = Conversation(options, transport, runtime)
             try:
-                if isinstance(prompt, str):
-                    await runtime.there(talk.run_text, prompt)
-                else:
-                    await runtime.there(talk.feed, prompt)
-                cursor = talk.cursor
-                while True:
-                    message = cursor.take()
-                    if message is not None:
-                        yield message
-                    elif not await runtime.there(cursor.fill):
-                        break
-                _raise(talk.end_error())
+                await runtime.there(talk.start)
+                stop_guarding = runtime.guard(talk.session)
+                try:
+                    if isinstance(prompt, str):
+                        await runtime.there(talk.run_text, prompt)
+                    else:
+                        await runtime.there(talk.feed, prompt)
+                    cursor = talk.cursor
+                    while True:
+                        message = cursor.take()
+                        if message is not None:
+                            yield message
+                        elif not await runtime.there(cursor.fill):
+                            break
+                    _raise(talk.end_error())
+                finally:
+                    stop_guarding()
             finally:
-                stop_guarding()
-        finally:
-            await runtime.finish(talk.aclose)
+                await runtime.finish(talk.aclose)
 
 
 class ClaudeSDKClient:
     """A conversation: prompts at any time, messages as they come, and control requests."""
+
+    _query = None
+    """What some programs ask for before they use it; there is none here."""
 
     def __init__(
         self,
@@ -80,6 +104,8 @@ class ClaudeSDKClient:
         self.options = ClaudeAgentOptions() if options is None else options
         self._transport = transport
         self._connected: tuple[Conversation, Runtime, Callable[[], None]] | None = None
+        self._reads_response = False
+        """Whether the next iterator over messages is that of a response."""
 
     @property
     def session(self) -> Session:
@@ -149,11 +175,18 @@ class ClaudeSDKClient:
         """Iterate over messages until the session ends. All readers share one cursor."""
         talk, runtime, _ = self._require()
         cursor = talk.cursor
+        # Claimed by the first iterator that begins: `receive_response` begins its own at once.
+        is_response, self._reads_response = self._reads_response, False
         with official_errors():
             while True:
                 message = cursor.take()
                 if message is not None:
                     yield message
+                elif is_response and (settled := cursor.take_settled()) is not None:
+                    again = await runtime.there(talk.result_of, settled)
+                    if again is not None:
+                        yield again
+                    return
                 elif not await runtime.there(cursor.fill):
                     break
             _raise(talk.end_error())
@@ -161,27 +194,21 @@ class ClaudeSDKClient:
     async def receive_response(self) -> AsyncIterator[Message]:
         """Iterate over messages up to the next `ResultMessage`.
 
-        Always ends: a prompt that shared the turn of another one yields that turn's result again.
+        Always ends: a prompt that shared the turn of another one yields that turn's result again,
+        without its costs. Reads through `receive_messages`, which programs and instrumentation
+        replace.
         """
-        talk, runtime, _ = self._require()
-        cursor = talk.cursor
-        with official_errors():
-            while True:
-                message = cursor.take()
-                if message is not None:
-                    yield message
-                    if type(message) is ResultMessage:
-                        return
-                    continue
-                settled = cursor.take_settled()
-                if settled is not None:
-                    shared = await runtime.there(talk.result_of, settled)
-                    if shared is not None:
-                        yield shared
+        self._reads_response = True
+        messages = self.receive_messages()
+        try:
+            async for message in messages:
+                yield message
+                if isinstance(message, ResultMessage):
                     return
-                if not await runtime.there(cursor.fill):
-                    break
-            _raise(talk.end_error())
+        finally:
+            self._reads_response = False
+            if isinstance(messages, AsyncGenerator):
+                await messages.aclose()
 
     async def interrupt(self) -> None:
         """Stop the turn that runs; its result follows."""

@@ -7,26 +7,33 @@ Where the official SDK has another default than steersman, the official one is u
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from steersman._launch.environment import MARKS, PROTOCOL
 from steersman.compat import _option_values as values
-from steersman.compat._calling import Call, Notify, call_here, notify_here
-from steersman.compat._environment import variables
-from steersman.compat._extra_args import apply_extra_args
-from steersman.compat._hooks import native_hooks
-from steersman.compat._lenient import LenientOptions
-from steersman.compat._permissions import native_approver, warn_of_shadows
-from steersman.compat._stderr import StderrLines
-from steersman.compat._stores import CalledStore
-from steersman.compat._warnings import TranslationWarning
+from steersman.compat._callbacks import (
+    CalledStore,
+    StderrLines,
+    native_approver,
+    native_hooks,
+    warn_of_shadows,
+)
+from steersman.compat._option_values import LenientOptions
+from steersman.compat._runtime import Call, Notify, call_here, notify_here
+from steersman.compat._warnings import TranslationWarning, warn
 
 if TYPE_CHECKING:
     from steersman.compat._shapes.options import ClaudeAgentOptions
     from steersman.options.fields import Options
 
 __all__ = ["Translated", "TranslationWarning", "translate"]
+
+logger = logging.getLogger("steersman.compat")
 
 LONGEST_LINE = 256 * 1024 * 1024
 WAIT = 10.0
@@ -141,3 +148,116 @@ def _add_approver(words: dict[str, Any], options: ClaudeAgentOptions, call: Call
     else:
         # Without a name the session passes no flag.
         words["permission_prompt_tool_name"] = tool or ""
+
+
+# `extra_args`: flags that have an option become that option; others are passed as given.
+# The official SDK passes these flags after its own, so they count where both are given.
+
+
+def _list(value: str) -> tuple[str, ...]:
+    return tuple(each for each in value.split(",") if each)
+
+
+TEXTS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "append-system-prompt": ("append_system_prompt", str),
+    "effort": ("effort", str),
+    "fallback-model": ("fallback_model", str),
+    "max-budget-usd": ("max_budget_usd", str),
+    "max-turns": ("max_turns", str),
+    "model": ("model", str),
+    "permission-mode": ("permission_mode", str),
+    "permission-prompt-tool": ("permission_prompt_tool_name", str),
+    "resume": ("resume", str),
+    "resume-session-at": ("resume_session_at", str),
+    "session-id": ("session_id", str),
+    "setting-sources": ("setting_sources", _list),
+    "settings": ("settings", str),
+    "system-prompt": ("system_prompt", str),
+}
+"""Flags with a value, and the option that each becomes."""
+
+SWITCHES: Mapping[str, str] = {
+    "continue": "continue_conversation",
+    "fork-session": "fork_session",
+    "include-hook-events": "include_hook_events",
+    "include-partial-messages": "include_partial_messages",
+    "strict-mcp-config": "strict_mcp_config",
+}
+"""Flags without a value, and the option that each switches on."""
+
+PASSED_ANYWAY = frozenset({"print", "verbose", "await-initialize", "session-mirror"})
+"""Flags that a session passes itself if they are needed."""
+
+REFUSED = frozenset({"input-format", "output-format", "managed-settings-in-initialize"})
+"""Flags with which the CLI would not speak the protocol."""
+
+REPLAY = "replay-user-messages"
+
+
+def apply_extra_args(words: dict[str, Any], extra: Mapping[str, Any]) -> bool:
+    """Add the flags to the options; return whether prompts are to be replayed as messages."""
+    passed: dict[str, str | None] = {}
+    for name, value in extra.items():
+        if name in TEXTS and value is not None:
+            word, convert = TEXTS[name]
+            words[word] = convert(str(value))
+        elif name in SWITCHES and value is None:
+            words[SWITCHES[name]] = True
+        elif name in REFUSED:
+            if str(value) != "stream-json":
+                warn(f"extra_args: --{name} has no effect; steersman sets it")
+        elif name not in PASSED_ANYWAY and name != REPLAY:
+            passed[name] = None if value is None else str(value)
+    words["extra_args"] = passed
+    return REPLAY in extra
+
+
+# Environment variables, as the official SDK passes them: all that this process has, and `env`.
+
+REPLACED = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
+"""Variables of an outer Claude Code session that the official SDK does not pass on either."""
+
+BY_OPTION = {
+    "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING": "enable_file_checkpointing",
+    "CLAUDE_AGENT_SDK_CLIENT_APP": "client_app",
+}
+"""Variables that an option sets, whatever `env` has."""
+
+
+def variables(options: ClaudeAgentOptions) -> dict[str, str]:
+    """Return the variables to set, beside those that the CLI inherits."""
+    marks = {name: os.environ[name] for name in (MARKS - REPLACED) & os.environ.keys()}
+    found = {**marks, **_trace(), **(options.env or {})}
+    for name, value in found.items():
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"env[{name!r}]: pass a string, not {type(value).__name__}")
+    for name in PROTOCOL.keys() & found.keys():
+        if found[name] != PROTOCOL[name]:
+            warn(f"env[{name!r}] has no effect: steersman needs it as {PROTOCOL[name]!r}")
+            del found[name]
+    for name, option in BY_OPTION.items():
+        if getattr(options, option) not in (None, False):
+            found.pop(name, None)
+    if options.cwd:
+        found["PWD"] = str(options.cwd)
+    return found
+
+
+def _trace() -> dict[str, str]:
+    """Return the variables that make the CLI's spans children of the current OpenTelemetry span.
+
+    Without OpenTelemetry, or without a span, those of this process are inherited.
+    """
+    if "opentelemetry.trace" not in sys.modules:
+        return {}
+    carrier: dict[str, str] = {}
+    try:
+        from opentelemetry import propagate  # noqa: PLC0415 - loaded already, if at all
+
+        propagate.inject(carrier)
+    except Exception:  # propagators of the program, which must not prevent the start
+        logger.exception("the current span cannot be passed to the CLI")
+    if "traceparent" not in carrier:
+        return {}
+    # The state that this process inherited belongs to another span.
+    return {"TRACEPARENT": carrier["traceparent"], "TRACESTATE": carrier.get("tracestate", "")}

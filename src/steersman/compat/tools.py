@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import inspect
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from steersman._json import Json, JsonDict, JsonObject, is_mapping
 from steersman.compat._argument_checks import problem_in
-from steersman.compat._calling import Call, call_here
+from steersman.compat._runtime import Call, call_here
 from steersman.compat._tool_results import result_of
 from steersman.compat._tool_schemas import schema_of
 from steersman.compat._warnings import warn
@@ -70,7 +71,9 @@ def tool(
     """Make a tool from a function of one dict, which may also be a plain `def`."""
 
     def decorate(handler: Handler) -> SdkMcpTool[Any]:
-        return SdkMcpTool(name, description, input_schema, handler, annotations)
+        # Looked up in the package, where instrumentation replaces it.
+        make: type[SdkMcpTool[Any]] = sys.modules["steersman.compat"].SdkMcpTool
+        return make(name, description, input_schema, handler, annotations)
 
     return decorate
 

@@ -7,6 +7,7 @@ the transport raises is kept in `CustomTransport.failure`, for the caller to get
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
@@ -98,6 +99,11 @@ class CustomTransport:
             self._channel.end_input()
 
 
+def _official_json(line: bytes) -> str:
+    """Return a line as the official SDK writes it: programs compare what their transports get."""
+    return json.dumps(json.loads(line.decode("utf-8", "surrogatepass"))) + "\n"
+
+
 class _CustomChannel:
     """One connection: a task that reads, one that writes in order, and one that closes once."""
 
@@ -178,8 +184,7 @@ class _CustomChannel:
         while True:
             await self._has_lines.wait()
             while self._lines:
-                line = self._lines.popleft().decode("utf-8", "surrogatepass")
-                await self._write_line(line)
+                await self._write_line(_official_json(self._lines.popleft()))
             self._has_lines.clear()
             self._is_idle.set()
             if self._input_ends:

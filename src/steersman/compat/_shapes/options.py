@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
-from steersman.compat._shapes.hook_inputs import HookEvent
-from steersman.compat._shapes.hooks import HookMatcher
+from steersman.compat._shapes.hooks import HookEvent, HookMatcher
 from steersman.compat._shapes.mcp import McpServerConfig
 from steersman.compat._shapes.permissions import CanUseTool, PermissionMode
 from steersman.compat._shapes.stored_sessions import SessionStore, SessionStoreFlushMode

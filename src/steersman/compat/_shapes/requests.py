@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from steersman.compat._shapes.hook_inputs import HookEvent
+from steersman.compat._shapes.hooks import HookEvent
 from steersman.compat._shapes.permissions import PermissionMode
 
 __all__ = [
