@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 import trio
 
+import steersman.compat
 from steersman.compat import (
     AssistantMessage,
     ClaudeAgentOptions,
@@ -25,6 +27,7 @@ from steersman.compat import (
     TextBlock,
     query,
 )
+from steersman.compat.options import TranslationWarning
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Answer, Scene, Script, call, fail, say, stall, when
@@ -115,6 +118,25 @@ async def test_prompts_sent_at_once_each_get_a_response(options: MakeOptions) ->
 
     assert [type(each[-1]) for each in responses] == [ResultMessage] * 3
     assert texts(responses[0]) == ["all"]
+
+
+@pytest.mark.parametrize("value", ["1", "true", "0", ""])
+async def test_the_states_of_the_cli_are_messages_if_the_environment_asks_for_them(
+    options: MakeOptions, value: str
+) -> None:
+    official = pytest.importorskip("claude_agent_sdk")
+    seen: list[list[str]] = []
+    for package in (official, steersman.compat):
+        given = options(say("one"), env={"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": value})
+        with warnings.catch_warnings():
+            # Another value than 1 is said to have no effect on the CLI.
+            warnings.simplefilter("ignore", TranslationWarning)
+            async with asyncio.timeout(LIMIT):
+                stream = package.query(prompt="hi", options=given)
+                states = [each.data async for each in stream if hasattr(each, "data")]
+        seen.append([each["state"] for each in states if "state" in each])
+
+    assert seen[1] == seen[0] == (["running", "idle"] if value in ("1", "true") else [])
 
 
 async def test_a_session_goes_on_without_an_mcp_server_that_does_not_start(

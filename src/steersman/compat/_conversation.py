@@ -52,6 +52,7 @@ class Conversation:
         native = translated.options
         self._finish_stderr = translated.finish_stderr
         self._replays_prompts = translated.replays_prompts
+        self._reports_states = transport is not None or translated.reports_states
         self._custom = None if transport is None else CustomTransport(transport, runtime)
         self._has_callbacks = _has_callbacks(options)
         if self._custom is not None:
@@ -78,7 +79,11 @@ class Conversation:
             if refusal is None or not isinstance(official, ProcessError):
                 raise
             raise result_error(refusal, official) from official
-        self._cursor = Cursor(self.session, replays_prompts=self._replays_prompts)
+        self._cursor = Cursor(
+            self.session,
+            replays_prompts=self._replays_prompts,
+            reports_states=self._reports_states,
+        )
 
     async def _refusal(self) -> ResultMessage | None:
         """Return the result of a CLI that has refused to start, such as one without the session."""

@@ -27,6 +27,9 @@ BOOKKEEPING, SETTLED = Kind.BOOKKEEPING, Kind.SETTLED
 IS_USER = b'"type":"user"'
 """What a replayed prompt has, unlike other lines of bookkeeping."""
 
+IS_STATE = b'"subtype":"session_state_changed"'
+"""What a line has that says whether the CLI works or waits."""
+
 LOCAL_OUTPUT = b'"content":"<local-command-std'
 """What the output of a command that the CLI ran by itself has."""
 
@@ -44,7 +47,9 @@ class _HasReady(Protocol):
 class Cursor:
     """The messages of one session, each of which one reader gets."""
 
-    def __init__(self, session: Session, *, replays_prompts: bool = False) -> None:
+    def __init__(
+        self, session: Session, *, replays_prompts: bool = False, reports_states: bool = False
+    ) -> None:
         self._session = session
         self._reader: AsyncIterator[Entry | Lagged] = session.journal(kinds=CONVERSATION)
         self._shown = frozenset(
@@ -53,6 +58,7 @@ class Cursor:
             else {Kind.MESSAGE}
         )
         self._shows_replays = replays_prompts
+        self._shows_states = reports_states
         self._here: deque[Entry | Lagged] = deque()
         self._filling = asyncio.Lock()
         self._fetched = 0
@@ -89,15 +95,19 @@ class Cursor:
                     return message
             elif entry.kind is SETTLED:
                 self._settle(entry)
-            elif entry.kind is BOOKKEEPING and self._is_shown_replay(entry.line):
-                return message_from_line(entry.line)
+            elif entry.kind is BOOKKEEPING and self._is_shown_bookkeeping(entry.line):
+                message = message_from_line(entry.line)
+                if message is not None:
+                    return message
         return None
 
-    def _is_shown_replay(self, line: bytes) -> bool:
-        """Whether a line is a prompt that the caller wants replayed, or the output of a command.
+    def _is_shown_bookkeeping(self, line: bytes) -> bool:
+        """Whether a line is a prompt or a state that the caller wants, or the output of a command.
 
         The CLI sends the output of commands such as `/compact` without being asked to.
         """
+        if self._shows_states and IS_STATE in line[:BEGINNING]:
+            return True
         if self._shows_replays and IS_USER in line[:BEGINNING]:
             return True
         return LOCAL_OUTPUT in line[:BEGINNING] and IS_USER in line[:BEGINNING]

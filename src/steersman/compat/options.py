@@ -39,6 +39,10 @@ LONGEST_LINE = 256 * 1024 * 1024
 WAIT = 10.0
 """Seconds for the session before this one to close, if both have the same conversation."""
 
+STATES = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"
+TRUE = frozenset({"1", "true", "yes", "on"})
+"""How the CLI reads a variable that is on or off."""
+
 FIXED: Mapping[str, object] = {
     "allow_old_cli": True,
     "inherit_env": True,
@@ -85,6 +89,8 @@ class Translated:
     """Passes on the last line of stderr, if it has no newline. To be called after the session."""
     replays_prompts: bool = False
     """Whether `extra_args` asks for `--replay-user-messages`: prompts are then messages too."""
+    reports_states: bool = False
+    """Whether the environment asks for the CLI's states: they are then messages too."""
 
 
 def translate(
@@ -128,7 +134,9 @@ def translate(
     words["stderr"] = None if options.stderr is None else lines.feed
     _add_store(words, options, call)
     _add_approver(words, options, call)
-    return Translated(LenientOptions(**words), lines.finish, replays_prompts)
+    # The session sets this variable in any case; here counts whether the program wants it.
+    asked = {**os.environ, **(options.env or {})}.get(STATES, "").lower() in TRUE
+    return Translated(LenientOptions(**words), lines.finish, replays_prompts, asked)
 
 
 def _add_store(words: dict[str, Any], options: ClaudeAgentOptions, call: Call) -> None:
