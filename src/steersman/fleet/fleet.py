@@ -309,7 +309,7 @@ class Fleet:
     # What is so
 
     def status(self) -> FleetStatus:
-        """Return what the fleet does now: jobs, slots, what is held and why."""
+        """Return the status now: jobs, slots, what is held and why."""
         now = self._clock()
         holds = self._queue.holds()
         states = Counter(each.state for each in holds)
