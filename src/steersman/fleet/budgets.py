@@ -129,7 +129,7 @@ class Budgets:
         return LimitReached(f"budget {name!r}", "usd", budget.spent, budget.usd, hint=hint)
 
     def status(self) -> dict[str, BudgetStatus]:
-        """Return what each budget has left."""
+        """Return the status of each budget, by name."""
         found: dict[str, BudgetStatus] = {}
         for name in self._all:
             each = self._at(name)
@@ -180,14 +180,14 @@ def _limits_of(fields: JsonObject) -> Limits:
 
 
 def usd_of(fields: JsonObject | None) -> float | None:
-    """Return what a turn may cost at most, if that is limited."""
+    """Return the most that a turn may cost, if that is limited."""
     turn = (fields or {}).get("turn")
     found = turn.get("usd") if _json.is_object(turn) else None
     return float(found) if isinstance(found, int | float) else None
 
 
 def cost_of(end: SegmentEnd | None) -> float:
-    """Return what a segment has cost, in US dollars."""
+    """Return the cost of a segment, in US dollars."""
     found = (None if end is None else end.result or {}) or {}
     cost = found.get("cost_usd")
     return float(cost) if isinstance(cost, int | float) else 0.0

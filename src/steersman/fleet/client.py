@@ -18,8 +18,8 @@ from steersman.errors import SteersmanError, UsageError
 from steersman.fleet._dbos.engine import DbosEngine
 from steersman.fleet._dbos.places import Place, place_at
 from steersman.fleet.budgets import BudgetPeriod, check_budget, limits_fields
-from steersman.fleet.job import Job
-from steersman.fleet.ports import HIGHEST, LOWEST, JobRow, JobSpec, JobState
+from steersman.fleet.job import Job, check_job
+from steersman.fleet.ports import JobRow, JobSpec, JobState
 from steersman.journal import Entry, Kind
 from steersman.journal.json_form import result_from_json
 from steersman.journal.results import TurnResult
@@ -28,7 +28,6 @@ from steersman.options import Limits, checks
 from steersman.stores import PostgresStore, SqliteStore, StoredBudget, WorkerRow
 
 STATES: tuple[JobState, ...] = ("queued", "running", "parked", "held")
-_check_limits = checks.optional(checks.instance_of(Limits, "a Limits value, or None"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +89,8 @@ class FleetClient:
         agent; a budget that the agent requires is used without being named.
         """
         content = prompt_content(prompt)
-        checks.optional(checks.non_empty)("conversation", conversation)
-        checks.optional(checks.non_empty)("key", key)
+        check_job(conversation, key, priority, limits)
         checks.non_empty("agent", agent)
-        if type(priority) is not int or not LOWEST <= priority <= HIGHEST:
-            raise UsageError("priority", priority, f"a whole number from {LOWEST} to {HIGHEST}")
-        _check_limits("limits", limits)
         await self._check_agent(agent)
         await self._check_budget(budget)
         spec = JobSpec(

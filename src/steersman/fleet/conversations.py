@@ -224,7 +224,7 @@ class SlotTable:
         return list(self._waiting.values())
 
     def counts(self) -> SlotCounts:
-        """Return what the slots are used for."""
+        """Return how many slots are used for which purpose."""
         spares = self.spares
         return SlotCounts(
             self.slots,

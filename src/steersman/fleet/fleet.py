@@ -27,9 +27,9 @@ from steersman.fleet.budgets import (
     usd_of,
 )
 from steersman.fleet.governor import Governor
-from steersman.fleet.job import Job
+from steersman.fleet.job import Job, check_job
 from steersman.fleet.local_jobs import JobLives, LocalJob
-from steersman.fleet.ports import HIGHEST, LOWEST, JobSpec, SegmentEnd
+from steersman.fleet.ports import JobSpec, SegmentEnd
 from steersman.fleet.queue import JobQueue, Join
 from steersman.fleet.scheduler import Scheduler
 from steersman.fleet.sessions import FleetSessions, LocalRules
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("steersman.fleet")
 
-_check_limits = checks.optional(checks.instance_of(Limits, "a Limits value, or None"))
+_check_when = checks.one_of(*get_args(When))
 _check_governor = checks.instance_of(Governor, "a Governor")
 
 
@@ -225,7 +225,10 @@ class Fleet:
         agent. Raises `LimitReached` if the budget is used up.
         """
         content = prompt_content(prompt)
-        self._check(conversation, key, agent, priority, limits, when)
+        check_job(conversation, key, priority, limits)
+        if agent not in self.agents:
+            raise UsageError("agent", agent, f"an agent of this fleet: {', '.join(self.agents)}")
+        _check_when("when", when)
         budget = budget_of(self.agents[agent], budget)
         self._budgets.check(budget)
         fields = limits_fields(limits)
@@ -276,25 +279,6 @@ class Fleet:
 
         return join
 
-    def _check(
-        self,
-        conversation: object,
-        key: object,
-        agent: object,
-        priority: object,
-        limits: object,
-        when: object,
-    ) -> None:
-        checks.optional(checks.non_empty)("conversation", conversation)
-        checks.optional(checks.non_empty)("key", key)
-        if agent not in self.agents:
-            raise UsageError("agent", agent, f"an agent of this fleet: {', '.join(self.agents)}")
-        is_number = isinstance(priority, int) and not isinstance(priority, bool)
-        if not (is_number and LOWEST <= priority <= HIGHEST):  # type: ignore[operator]
-            raise UsageError("priority", priority, f"a whole number from {LOWEST} to {HIGHEST}")
-        _check_limits("limits", limits)
-        checks.one_of(*get_args(When))("when", when)
-
     # Money
 
     async def budget(self, name: str, *, usd: float, per: BudgetPeriod) -> None:
@@ -309,7 +293,7 @@ class Fleet:
     # What is so
 
     def status(self) -> FleetStatus:
-        """Return what the fleet does now: jobs, slots, what is held and why."""
+        """Return the status now: jobs, slots, what is held and why."""
         now = self._clock()
         holds = self._queue.holds()
         states = Counter(each.state for each in holds)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from steersman.options import checks
 
 Read = Callable[[str], str | None]
-"""Returns the text of a file; None if there is none."""
+"""Returns the content of a file; None if there is none."""
 
 UNLIMITED = 1 << 60
 """What version 1 writes for no limit is above this."""
@@ -33,7 +33,7 @@ def free_memory(read: Read | None = None) -> int | None:
 
 
 def meminfo_free(text: str) -> int | None:
-    """Return what the kernel calls available, from `/proc/meminfo`."""
+    """Return the bytes that the kernel calls available, from `/proc/meminfo`."""
     for line in text.splitlines():
         name, _, value = line.partition(":")
         if name == "MemAvailable" and value.split():

@@ -25,7 +25,7 @@ class Hold:
     """How long it waits at least, if that is known. The words name the time of day."""
 
     def words(self, now: float) -> str:
-        """Return what it waits for; `now` is the time of day, in seconds since 1970."""
+        """Return the reason in words; `now` is the time of day, in seconds since 1970."""
         if self.seconds is None:
             return self.why
         # The next full minute: at 14:04:59 a limit until 14:05:01 is not one until 14:05.

@@ -5,9 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Generator
 from typing import Any, Protocol
 
-from steersman.fleet.ports import JobSpec, JobState
+from steersman.errors import UsageError
+from steersman.fleet.ports import HIGHEST, LOWEST, JobSpec, JobState
 from steersman.journal import Entry
 from steersman.journal.results import TurnResult
+from steersman.options import Limits, checks
+
+_check_name = checks.optional(checks.non_empty)
+_check_limits = checks.optional(checks.instance_of(Limits, "a Limits value, or None"))
+
+
+def check_job(conversation: object, key: object, priority: object, limits: object) -> None:
+    """Check what `Fleet` and `FleetClient` are given alike. Raises `UsageError`."""
+    _check_name("conversation", conversation)
+    _check_name("key", key)
+    if type(priority) is not int or not LOWEST <= priority <= HIGHEST:
+        raise UsageError("priority", priority, f"a whole number from {LOWEST} to {HIGHEST}")
+    _check_limits("limits", limits)
 
 
 class JobSource(Protocol):

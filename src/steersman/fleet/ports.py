@@ -34,7 +34,7 @@ def job_id(conversation: str, key: str) -> str:
 
 
 def conversation_prefix(conversation: str) -> str:
-    """Return what the ids of all jobs of a conversation begin with."""
+    """Return the prefix of the ids of all jobs of a conversation."""
     return f"job-{_hashed(conversation)}-"
 
 

@@ -172,7 +172,7 @@ class Scheduler:
     # Decisions
 
     def decide(self, now: float, free_memory: int | None = None, starting: int = 0) -> list[Action]:
-        """Return what is to be done now; each is recorded as begun.
+        """Return the actions to take now; each is recorded as begun.
 
         `starting` CLIs have not taken the memory that they need, which is counted as free.
         """
@@ -317,7 +317,7 @@ class Scheduler:
         return free is not None and free - self._starting * self._cli_memory < self.memory_free
 
     def hold(self, order: str, now: float) -> Hold | None:
-        """Return what a turn waits for; None if it is not here."""
+        """Return the state of a turn and why it waits; None if it is not here."""
         known = self._orders.get(order)
         if known is None:
             return None

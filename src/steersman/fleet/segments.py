@@ -147,7 +147,7 @@ class StoreRules:
         self._redactors: dict[str, Redactor] = {}
 
     def options(self, agent: Agent, conversation: str) -> OptionKwargs:
-        """Return what keeps a conversation in the store."""
+        """Return the options that keep a conversation in the store."""
         options = agent.options
         after = self._park_after if options.park.after is None else options.park.after
         words: OptionKwargs = {

@@ -142,7 +142,7 @@ class Slots:
             self.changed()
 
     def hold(self, job: str) -> Hold | None:
-        """Return what a segment waits for."""
+        """Return the state of a segment and why it waits; None if it is not here."""
         return self.scheduler.hold(job, self._now)
 
     # Decisions

@@ -59,7 +59,7 @@ class CostTracker:
             self.before = total
 
     def add(self, result: Result) -> Cost:
-        """Return what was added between the last result and this one, and remember the totals."""
+        """Return the cost between the last result and this one, and remember the totals."""
         total = result.total_cost_usd or 0.0
         added = self._added(result, total)
         if self.before is None:
@@ -207,7 +207,7 @@ class Unreported:
 
     @classmethod
     def from_details(cls, details: JsonObject) -> Unreported:
-        """Return what `to_details` wrote; without any tokens if it cannot be read."""
+        """Read the details that `to_details` wrote; without any tokens if they cannot be read."""
         try:
             return msgspec.convert(dict(details), cls)
         except CONVERT_ERRORS:

@@ -243,7 +243,7 @@ def _as_dict(value: object) -> object:
 
 
 def _rest(found: Json, known: Json) -> JsonDict:
-    """Return what `found` has and `known` has not, in objects at any depth."""
+    """Return the fields that `found` has and `known` has not, in objects at any depth."""
     if _json.is_sequence(found) and _json.is_sequence(known):
         pairs = {str(at): pair for at, pair in enumerate(zip(found, known, strict=False))}
     elif _json.is_object(found) and _json.is_object(known):

@@ -84,7 +84,7 @@ class Redactor:
     def _without(self, line: bytes) -> bytes:
         try:
             value = _json.loads(line)
-            # Few secrets are in one line: the others are not looked for in each of its texts.
+            # Few secrets are in one line: the others are not looked for in each of its strings.
             written = _json.dumps(value)
             present = [
                 each for each in self._texts if any(one in written for one in _spellings(each))
@@ -108,7 +108,7 @@ def _spellings(secret: str) -> tuple[bytes, bytes]:
 
 
 def _replaced(value: Json, secrets: Sequence[str]) -> Json:
-    """Return `value` without the secrets, in keys and texts at any depth."""
+    """Return `value` without the secrets, in keys and strings at any depth."""
     if isinstance(value, str):
         return _without(value, secrets)
     if _json.is_object(value):

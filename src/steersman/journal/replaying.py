@@ -202,7 +202,7 @@ class _Reader:
         return SteersmanError(reason)
 
     def _streamed(self, uuid: str, begins: int) -> str:
-        """Return what `turn.text()` yielded, including streams that broke off."""
+        """Return the text that `turn.text()` yielded, including streams that broke off."""
         stream = TextStream()
         ours = (entry for entry in self.entries[begins:] if uuid in entry.turns)
         return "".join(stream.feed(entry) for entry in ours)

@@ -21,7 +21,7 @@ from steersman.messages.turns import Assistant, StreamEvent, User
 PARTIAL, MESSAGE, SETTLED, RESTARTED = Kind.PARTIAL, Kind.MESSAGE, Kind.SETTLED, Kind.RESTARTED
 
 PARAGRAPH = "\n\n"
-"""Separates the texts of two messages of one turn."""
+"""Separates the text of two messages of one turn."""
 
 
 class TextStream:
@@ -115,7 +115,7 @@ class TextStream:
         self._is_abandoned = self._is_answered = False
 
     def _rest_of(self, text: str) -> str:
-        """Return what of `text`, the current message so far, was not given out yet."""
+        """Return the part of `text`, the current message so far, that was not given out yet."""
         if self._given.startswith(text):
             self._is_in_step = self._streamed == self._given
             return ""
@@ -248,7 +248,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 def _prose_on(line: bytes) -> tuple[str, list[str]]:
-    """Return the message id and the texts on `line`; nothing else is decoded."""
+    """Return the message id and the text blocks on `line`; nothing else is decoded."""
     try:
         body = _decode(line).message
     except DECODE_ERRORS:

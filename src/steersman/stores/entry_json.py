@@ -29,7 +29,7 @@ CHUNK_ENTRIES = 500
 DEEPEST = 400
 """How deep an entry may be nested: what can be written must be readable, also on a deep stack."""
 SHALLOW = f"a dict that is nested {DEEPEST} times at most"
-PLAIN = "a dict of JSON values: texts, finite numbers, booleans, None, lists and dicts"
+PLAIN = "a dict of JSON values: strings, finite numbers, booleans, None, lists and dicts"
 
 _write = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 

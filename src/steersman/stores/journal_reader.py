@@ -277,7 +277,7 @@ class Examined:
 
 
 def examine(path: Path, number: int) -> Examined:
-    """Return what is in the open file `number`. Raises `UsageError` if it is not a journal."""
+    """Look through the open file `number`. Raises `UsageError` if it is not a journal."""
     size = os.fstat(number).st_size
     if not size:
         return Examined()

@@ -264,7 +264,7 @@ class SqliteFile:
     # Functions and no context managers, which would cost more than many a statement.
 
     def read(self, function: OnConnection[T]) -> T:
-        """Return what `function` returns for the connection. Raises `StoreError`."""
+        """Call `function` with the connection and return its result. Raises `StoreError`."""
         try:
             return function(self._open())
         except (sqlite3.Error, OSError) as error:

@@ -246,7 +246,7 @@ class _Cuts:
 
 
 def cut(frame: bytes, most: int = CUT) -> bytes:
-    """Return `frame` with long texts cut, and listed in its `cut`. A short frame stays."""
+    """Return `frame` with long strings cut, and listed in its `cut`. A short frame stays."""
     if len(frame) <= most:
         return frame
     try:

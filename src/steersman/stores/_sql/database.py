@@ -173,7 +173,7 @@ def to_plain(text: str) -> str:
 
 
 def from_plain(plain: str) -> str:
-    """Return the text that `to_plain` was given."""
+    """Return the string that `to_plain` was given."""
     if "\\" not in plain:
         return plain
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else "\\", plain)

@@ -158,7 +158,7 @@ class FleetTable:
         await self._database.write(work, is_vital=True)
 
     async def budgets(self) -> Sequence[StoredBudget]:
-        """Return what each budget has left in this period."""
+        """Return the budgets, with what is left of each in this period."""
 
         async def work(tx: Transaction) -> list[StoredBudget]:
             now = await _now(tx)

@@ -1,7 +1,7 @@
 """The database on a PostgreSQL server: a few connections, replaced when it was restarted.
 
-Nothing that is raised here has the password, nor the URL: texts of the driver can quote it. So what
-the driver raised is neither cause nor context of what is raised.
+Nothing that is raised here has the password, nor the URL, which messages of the driver can quote:
+so an error of the driver is neither cause nor context of what is raised.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ async def _run(work: OnConnection[T], connection: Connection) -> T:
 
 
 def _read_url(url: str) -> tuple[list[str], str]:
-    """Return what must not be shown, longest first, and how to call the server."""
+    """Return the strings that must not be shown, longest first, and the name of the server."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error:
@@ -367,7 +367,7 @@ async def _migrate(connection: Connection, where: str) -> None:
     encoding = (await found.fetchone() or ("",))[0]
     if encoding != "UTF8":
         raise StoreError(
-            f"{where}: the database has the encoding {encoding}; texts need UTF8",
+            f"{where}: the database has the encoding {encoding}; strings need UTF8",
             hint="create the database with ENCODING 'UTF8'",
         )
     async with connection.transaction():

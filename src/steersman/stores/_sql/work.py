@@ -296,7 +296,7 @@ class WorkTable:
             return
 
     async def _look(self, last: int, seen: Mapping[str, object]) -> tuple[list[Ready], float]:
-        """Return what is ready and was not yielded yet, and how long to wait for an expiry."""
+        """Return the conversations to yield now, and how long to wait for an expiry."""
         # This lets asks expire whose time has come.
         _, expiry = await self._asks.changed(last)
         found, free = await self.ready_now()
