@@ -18,14 +18,14 @@ MOST_CHANGES = {"query": 735, "compat": 795}
 
 NEEDS_A_STORE = re.compile(r"(durable|mirror|fleet|inbox|web|stores/_sql)/|_session/(lease|mirror)")
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
 
 @cache
 def walked() -> dict[str, tuple[int, list[str]]]:
     """The changes of file and the files of each walk, taken in a process of its own."""
     program = [sys.executable, "-m", "tests.house.walks", *WALKS]
-    found = subprocess.run(program, capture_output=True, text=True, timeout=300, check=False)
+    found = subprocess.run(program, capture_output=True, text=True, timeout=240, check=False)
     assert found.returncode == 0, found.stderr
     return {
         name: (int(changes), re.findall(r"^ +(\S+)$", files, re.MULTILINE))
