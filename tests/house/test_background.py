@@ -47,7 +47,7 @@ REASONS = {
     "sessions/driving.py::begin_in_private_loop": "a store that was dropped is closed: as below",
     "sync/items.py::Items.__del__": "an iterator that was dropped is closed; nothing waits for it",
     "testing/scripted/hooks.py::HookRunner.permit": "it ends with the request that it watches",
-    "testing/scripted/round.py::_Batch.start": "its task group awaits it",
+    "testing/scripted/turn.py::_Batch.start": "its task group awaits it",
     "testing/__main__.py::SharedStage.stall": "it ends with the stall that it watches",
     "testing/scripted/turn_loop.py::Tasks.start": SETTLES,
     "tools/_mcp/peer.py::McpConnection.__init__": CATCHES,

@@ -35,11 +35,12 @@ def test_the_page_has_the_flows_in_order_and_the_rooms_at_its_end() -> None:
     assert titles[:-1] == [flow.title for flow in FLOWS], UPDATE
 
 
-def test_the_files_that_the_tour_names_are_there() -> None:
-    tour = (ROOT / "docs/tour.md").read_text(encoding="utf-8")
-    named = re.findall(r"`([\w./]+(?:\.py|\.ts|/))`", tour)
+@pytest.mark.parametrize("page", ["docs/tour.md", "CONTRIBUTING.md"])
+def test_the_files_that_lead_a_newcomer_are_there(page: str) -> None:
+    named = re.findall(r"`([\w./]+(?:\.\w+|/))`", (ROOT / page).read_text(encoding="utf-8"))
+    files = [each for each in named if each.endswith(("/", ".py", ".ts", ".md", ".toml", ".json"))]
 
-    assert len(named) > 20
+    assert len(files) > 20
     assert [
-        each for each in named if not ((SOURCE / each).exists() or (ROOT / each).exists())
+        each for each in files if not ((SOURCE / each).exists() or (ROOT / each).exists())
     ] == []

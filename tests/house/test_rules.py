@@ -89,7 +89,7 @@ def test_tasks_begin_after_the_call_that_starts_them() -> None:
     What is then stored about the task overwrites what that step has done. `asyncio.Task(...)` is
     never eager. Two places are ready for both.
     """
-    ready = {"requests/tasks.py", "scripted/round.py"}
+    ready = {"requests/tasks.py", "scripted/turn.py"}
     found = [
         source.at(node)
         for source in sources("src")

@@ -36,7 +36,8 @@ from steersman.testing.script import Script, Step, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.web import Bridge
 from tests.house.flows import Between, Tap, Visits, looking
-from tests.web.staging import serving
+from tests.web.staging import Frame, frame_where, serving
+from tests.web.staging import say as send
 
 LIMIT = 60.0
 LEASE = 3600.0
@@ -152,6 +153,25 @@ async def _working(place: Place) -> AsyncGenerator[None, None]:
         await running
 
 
+async def page_walk(folder: Path) -> Visits:
+    """A prompt of a viewer: from its POST to the frame on a WebSocket that says it has settled."""
+    visits = _Counted()
+    bridge = Bridge(Agent(transport=ScriptedCLI()), journals=folder / "sessions")
+    async with serving(bridge) as served, served.http() as http, served.live() as live:
+        begun = (await http.post("/sessions", json={"text": "go"})).json()
+        session = begun["session"]["id"]
+        await send(live, type="follow", session=session, after=0)
+        await frame_where(live, _is_settled)
+        with looking(visits):
+            await http.post(f"/sessions/{session}/send", json={"text": "again"})
+            await frame_where(live, _is_settled)
+    return visits
+
+
+def _is_settled(frame: Frame) -> bool:
+    return frame.get("kind") == "settled"
+
+
 async def row_walk(folder: Path) -> Visits:
     """The rows of a store's workers are read."""
     async with SqliteStore(folder / "fleet.db") as store:
@@ -174,6 +194,7 @@ WALKS: dict[str, Walk] = {
     "compat": compat_walk,
     "ask": ask_walk,
     "job": job_walk,
+    "page": page_walk,
     "row": row_walk,
     "lease": lease_walk,
 }
