@@ -10,7 +10,7 @@ import random
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,8 +26,11 @@ from steersman.errors import (
 from steersman.ports import FileArgument, Launch
 from steersman.testing.contracts.transports import RecordingReceiver
 from steersman.transports import kernel
+from steersman.transports.guarded_process import GuardedProcess
+from steersman.transports.guards import Guards, GuardServer, SpawnRequest
 from steersman.transports.kernel import below, children_of, row_of
 from steersman.transports.leftovers import TREE
+from steersman.transports.pipes import PipeEnd, pipe
 from steersman.transports.subprocess import (
     SubprocessChannel,
     SubprocessTransport,
@@ -835,6 +838,56 @@ async def test_a_guard_inherits_what_its_host_has_at_the_start_of_the_cli(tmp_pa
     assert earlier.out.split()[1:] == [b"%d" % limits[0], os.fsencode(place)]
     changed = [b"0027", b"%d" % (limits[0] - 1), os.fsencode(tmp_path)]
     assert later.out.split() == last.out.split() == changed
+
+
+class Outcomes:
+    """What an observer was notified of."""
+
+    def __init__(self) -> None:
+        self.seen: list[object] = []
+
+    def started(self, pid: int) -> None:
+        self.seen.append("started" if pid else "nothing")
+
+    def failed(self, stage: str, error: Exception) -> None:
+        self.seen += [stage, error]
+
+    def exited(self, status: int) -> None:
+        self.seen.append(status)
+
+    def suspended(self) -> None:
+        self.seen.append("suspended")
+
+    home: object = None
+
+    def is_lost(self) -> bool:
+        return False
+
+
+@NEEDS_SERVER
+async def test_an_order_that_is_lost_before_anything_else_happens_is_started_all_the_same() -> None:
+    class Losing(Guards):
+        def order(
+            self, request: SpawnRequest, env: Mapping[str, str], ends: Sequence[PipeEnd]
+        ) -> GuardServer:
+            return server
+
+    server, outcomes = GuardServer(sys.executable), Outcomes()
+    ends = [end for _ in range(3) for end in pipe()]
+    request = SpawnRequest(
+        ("/bin/sh", "-c", "exit 3"), {}, None, None, {}, (ends[0], ends[3], ends[5])
+    )
+    child = GuardedProcess(lambda job: job(), request, outcomes)
+
+    assert child.spawn(Losing())
+    assert not child.read_status()
+    assert child.spawn_again()
+    await eventually(lambda: not child.read_status())
+    child.guard_exited()
+
+    assert outcomes.seen == ["started", 3]
+    server.close()
+    await eventually(server.has_ended)
 
 
 @NEEDS_SERVER

@@ -196,6 +196,9 @@ class GuardedProcess:
         self._status, status = pipe()
         os.set_blocking(self._control.number, False)
         os.set_blocking(self._status.number, False)
+        if not self._request.directory:
+            # First: when nobody has the other end any more, it could not be written.
+            self._send(b"g")
         env = {**self._request.env, TREE: self._tree}
         ends = (*self._request.pipes, control, status)
         self._server = guards.order(self._request, env, ends) if guards else None
@@ -206,8 +209,6 @@ class GuardedProcess:
         self._deadline = min(time.monotonic() + patience, self._start_deadline)
         control.close()
         status.close()
-        if not self._request.directory:
-            self._send(b"g")
 
     def read_status(self) -> bool:
         """Handle what the guard reports. Return False when the guard has closed the pipe."""
