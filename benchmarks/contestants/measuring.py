@@ -415,16 +415,23 @@ def descendants() -> list[int]:
 def cli_time(order: Order) -> float:
     """Return the user and system seconds of the CLIs that run now."""
     pids = [each for each in descendants() if is_cli(each, order.program)]
-    stats = [Path(f"/proc/{each}/stat").read_text(encoding="ascii") for each in pids]
-    # The name of the program, in parentheses, may contain spaces.
-    fields_of = [stat.rpartition(")")[2].split() for stat in stats]
-    return sum(int(each[11]) + int(each[12]) for each in fields_of) / TICKS
+    return sum(map(sum, (times_of(each)[:2] for each in pids)))
 
 
 def children_time() -> float:
-    """Return the user and system seconds of all processes that this one has waited for."""
+    """Return the user and system seconds of all processes below this one, past and present."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return used.ru_utime + used.ru_stime + sum(map(sum, map(times_of, descendants())))
+
+
+def times_of(pid: int) -> list[float]:
+    """Return user and system seconds of a process, and those of children it has waited for."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except OSError:
+        return []
+    # The name of the program, in parentheses, may contain spaces.
+    return [int(each) / TICKS for each in stat.rpartition(")")[2].split()[11:15]]
 
 
 def is_cli(pid: int, program: str) -> bool:

@@ -45,7 +45,7 @@ def kill_guard(session: Session, which: str) -> None:
     """Kill one process of the guard, or all, before any of them can act."""
     assert session.pid is not None
     found = guards_of(session.pid)
-    chosen = {"inner": found[:1], "outer": found[-1:], "all": found}[which]
+    chosen = {"guard": found[:1], "server": found[-1:], "all": found}[which]
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for each in chosen:
             kernel.send_signal(each, number)
@@ -56,7 +56,7 @@ async def settlements(session: Session) -> Counter[str]:
     return Counter(uuid for each in entries if each.kind is Kind.SETTLED for uuid in each.turns)
 
 
-@pytest.mark.parametrize("which", ["inner", "all"])
+@pytest.mark.parametrize("which", ["guard", "all"])
 async def test_a_tool_does_not_outlive_a_killed_guard_and_the_turn_is_completed(
     scripted: MakeScripted, sandbox: CliSandbox, which: str
 ) -> None:
@@ -98,7 +98,7 @@ async def test_kills_at_any_time_leave_no_prompt_unsettled_and_no_process(
             await asyncio.sleep(chance.random() * 2)
             assert session.pid is not None
             pids += [row[0] for row in kernel.below(os.getpid())]
-            kill_guard(session, chance.choice(["inner", "outer", "all"]))
+            kill_guard(session, chance.choice(["guard", "server", "all"]))
             for turn in turns:
                 try:
                     await turn

@@ -59,8 +59,8 @@ async def test_a_host_that_is_killed_takes_the_whole_tree_along(
         host = start_host(options)
         try:
             async with asyncio.timeout(LIMIT):
-                # The host, the guard (two), the CLI, the shell, what it started, and what that did.
-                await until(lambda: len(inhabitants(sandbox.root)) >= 7)
+                # The host, the CLI, the shell, what it started, and what that did.
+                await until(lambda: len(inhabitants(sandbox.root)) >= 5)
             asked = len(model.requests)
         finally:
             host.kill()

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from steersman.transports import guard, kernel
-from steersman.transports.guarded_process import BOOT
+from steersman.transports.guards import BOOT
 
 LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="needs parent-death signals")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import steersman
+from steersman.transports import kernel
 
 PRELUDE = """
 import asyncio, os, signal, sys, threading, time
@@ -415,3 +416,291 @@ asyncio.run(main())
 
     assert "no programs here" in done.stdout
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- the guard server -----------------------------------------------------------------------------
+
+SERVER = """
+from pathlib import Path
+def parent(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+def server_of(cli):
+    pid = parent(parent(cli))
+    return pid if b"guard_server.py" in Path(f"/proc/{pid}/cmdline").read_bytes() else 0
+
+async def run(code, transport=None):
+    receiver = Collector()
+    argv = ("/bin/sh", "-c", code + "; cat")
+    channel = await (transport or SubprocessTransport()).open(
+        Launch(argv, env={"PATH": os.environ["PATH"]}), receiver)
+    async with asyncio.timeout(10):
+        while not receiver.out.endswith(b"\\n"): await asyncio.sleep(0.005)
+    return channel, receiver
+
+async def end(channel, receiver):
+    channel.end_input()
+    async with asyncio.timeout(10):
+        while receiver.status is None: await asyncio.sleep(0.005)
+    return receiver.status
+"""
+
+NEEDS_SERVER = pytest.mark.skipif(not kernel.can_watch(), reason="there are no guard servers here")
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+
+
+def run_host(code: str, *arguments: str) -> list[str]:
+    """Run a host that opens CLIs. Return the lines that it prints."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(steersman.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", PRELUDE + SERVER + code, *arguments],
+        env=environment,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+    return done.stdout.decode().splitlines()
+
+
+@NEEDS_SERVER
+@NEEDS_ROOT
+@pytest.mark.parametrize("which", ["group", "user"])
+def test_a_host_that_has_given_up_root_gets_nothing_from_its_old_server(which: str) -> None:
+    before, *others, end = run_host(
+        """
+from steersman.errors import LaunchError
+which = sys.argv[1]
+async def main():
+    first, one = await run("id -g" if which == "group" else "id -u")
+    print(one.out.split()[0].decode())
+    old = server_of(first.pid)
+    (os.setresgid if which == "group" else os.setresuid)(65534, 65534, 65534)
+    for _ in range(2):
+        try:
+            channel, receiver = await run("id -g" if which == "group" else "id -u")
+        except LaunchError as error:
+            # This user may not be allowed to run the interpreter.
+            print("refused")
+        else:
+            print(receiver.out.split()[0].decode(), server_of(channel.pid) in (0, old))
+            await end(channel, receiver)
+    print(await end(first, one))
+asyncio.run(main())
+""",
+        which,
+    )
+    # The first guard is a program of its own, the second one of a new server.
+    new = ["65534 True", "65534 False"]
+    assert (before, end) == ("0", "0")
+    assert others == new if which == "group" else others in (new, ["refused"] * 2)
+
+
+@NEEDS_SERVER
+@NEEDS_ROOT
+def test_a_host_that_has_given_up_capabilities_gets_nothing_from_its_old_server() -> None:
+    lines = run_host("""
+import ctypes
+PR_CAPBSET_DROP, CAP_SYS_TIME = 24, 25
+async def main():
+    look = "sed -n 's/^CapBnd:.//p' /proc/self/status"
+    first, one = await run(look)
+    old = server_of(first.pid)
+    # Only for this thread, which is not the one that starts servers.
+    assert ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_SYS_TIME, 0, 0, 0) == 0
+    second, two = await run(look)
+    third, three = await run(look)
+    print(old != 0, old in (server_of(second.pid), server_of(third.pid)))
+    print([await end(*each) for each in [(first, one), (second, two), (third, three)]])
+asyncio.run(main())
+""")
+    assert lines == ["True False", "[0, 0, 0]"]
+
+
+@NEEDS_SERVER
+@NEEDS_ROOT
+def test_a_host_in_another_root_gets_nothing_from_its_old_server(tmp_path: Path) -> None:
+    """There is no Python in the other root, so nothing at all may start."""
+    lines = run_host(
+        """
+from steersman.errors import SteersmanError
+async def main():
+    first, one = await run("true; echo")
+    os.chroot(sys.argv[1])
+    try:
+        await run("echo")
+    except SteersmanError as error:
+        print(type(error).__name__)
+    print(await end(first, one))
+asyncio.run(main())
+""",
+        str(tmp_path),
+    )
+    assert lines == ["LaunchError", "0"]
+
+
+@NEEDS_SERVER
+@NEEDS_ROOT
+@pytest.mark.parametrize("sender", ["itself", "copy", "other user"])
+def test_a_server_takes_orders_from_its_host_alone(tmp_path: Path, sender: str) -> None:
+    """A copy of the host that was forked in C has the socket, and may have given up rights."""
+    lines = run_host(
+        """
+import array, socket
+from steersman.transports import guard_server
+from steersman.transports.guards import GuardServer
+
+server = GuardServer(sys.executable)
+mark, sender = sys.argv[1:]
+control, command = os.pipe()
+reports, status = os.pipe()
+null = os.open("/dev/null", os.O_RDWR)
+places = [os.open("/", os.O_PATH), os.open("/", os.O_PATH)]
+ends = array.array("i", [null, null, null, control, status, *places])
+order = "\\0".join(["", "", "", "2", "/bin/touch", mark, ""]).encode()
+orders = socket.socket(fileno=os.dup(server._orders.number))
+
+def send():
+    os.write(command, b"g")
+    orders.sendmsg([order], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, ends)])
+
+if sender == "itself":
+    send()
+elif not (pid := os.fork()):
+    if sender == "other user":
+        os.setresuid(65534, 65534, 65534)
+    send()
+    os._exit(0)
+else:
+    os.waitpid(pid, 0)
+for each in (control, status):
+    os.close(each)
+told = b""
+while part := os.read(reports, 100): told += part
+print(told.split()[-2:], os.path.exists(mark))
+""",
+        str(tmp_path / "mark"),
+        sender,
+    )
+    assert lines == [f"{[b'exited', b'0']} True" if sender == "itself" else "[] False"]
+
+
+@NEEDS_SERVER
+def test_a_frozen_program_has_its_guards_from_the_interpreter_that_it_names() -> None:
+    lines = run_host("""
+python, sys.executable, sys.frozen = sys.executable, "/bin/false", True
+async def main():
+    channel, receiver = await run("echo", SubprocessTransport(python=python))
+    exe = os.readlink(f"/proc/{server_of(channel.pid)}/exe")
+    print(os.path.samefile(exe, python), await end(channel, receiver))
+asyncio.run(main())
+""")
+    assert lines == ["True 0"]
+
+
+@NEEDS_SERVER
+def test_the_time_of_clis_is_the_hosts_when_its_server_has_ended() -> None:
+    lines = run_host("""
+import resource
+BUSY = 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo'
+def used():
+    times = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return times.ru_utime + times.ru_stime
+async def main():
+    channel, receiver = await run(BUSY)
+    stat = Path(f"/proc/{channel.pid}/stat").read_text().rpartition(")")[2].split()
+    own = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+    await end(channel, receiver)
+    return own
+own = asyncio.run(main())
+from steersman.transports.supervisor import Supervisor
+before = used()
+Supervisor.shut_down()
+print(own > 0, before < own <= used())
+""")
+    assert lines == ["True True"]
+
+
+@pytest.mark.parametrize("way", ["spawn", "forkserver", "fork"])
+def test_the_children_of_multiprocessing_have_guards_of_their_own(tmp_path: Path, way: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        PRELUDE
+        + """
+import multiprocessing, warnings
+warnings.filterwarnings("ignore", message=".*multi-threaded.*")
+
+async def echo():
+    receiver = Collector()
+    channel = await SubprocessTransport().open(Launch(("/bin/cat",)), receiver)
+    channel.write(b"hi")
+    channel.end_input()
+    async with asyncio.timeout(20):
+        while receiver.status is None: await asyncio.sleep(0.005)
+    return receiver.status, receiver.out
+
+def work(number):
+    # A forked copy of a program whose event loop runs.
+    asyncio._set_running_loop(None)
+    assert asyncio.run(echo()) == (0, b"hi")
+
+async def main():
+    receiver = Collector()
+    channel = await SubprocessTransport().open(Launch(("/bin/cat",)), receiver)
+    context = multiprocessing.get_context(sys.argv[1])
+    processes = [context.Process(target=work, args=(each,)) for each in range(2)]
+    for each in processes: each.start()
+    for each in processes: each.join(40)
+    print([each.exitcode for each in processes], alive(channel.pid), flush=True)
+    print(await echo())
+    channel.kill()
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(steersman.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, str(program), way],
+        env=environment,
+        capture_output=True,
+        check=False,
+        timeout=90,
+    )
+
+    assert (done.stderr.decode(), done.stdout.decode().splitlines()) == (
+        "",
+        ["[0, 0] True", "(0, b'hi')"],
+    )
+
+
+@NEEDS_SERVER
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="`_xxsubinterpreters` is of Python 3.11")
+def test_two_interpreters_in_one_process_have_a_server_each() -> None:
+    lines = run_host(
+        """
+import _xxsubinterpreters as interpreters
+inner = interpreters.create(isolated=False)
+PROGRAM = '''
+async def main():
+    channel, receiver = await run("echo")
+    print(server_of(channel.pid), flush=True)
+    print(await end(channel, receiver), flush=True)
+asyncio.run(main())
+'''
+loop = asyncio.new_event_loop()
+channel, receiver = loop.run_until_complete(run("echo"))
+print(server_of(channel.pid), flush=True)
+path = f"import sys; sys.path[:] = {sys.path}"
+interpreters.run_string(inner, path + sys.argv[1] + PROGRAM)
+print(loop.run_until_complete(end(channel, receiver)), flush=True)
+# An interpreter cannot be destroyed while it has a thread.
+os._exit(0)
+""",
+        # Only the main interpreter may set handlers of signals.
+        PRELUDE.replace("signal.signal", "#") + SERVER,
+    )
+    own, other, *statuses = lines
+    assert "0" not in (own, other)
+    assert own != other
+    assert statuses == ["0", "0"]

@@ -58,15 +58,15 @@ def holders(token: str) -> list[int]:
 
 
 def guards_of(host: int) -> list[int]:
-    """Return the processes of the guard: the outer one, then the inner one."""
+    """Return the guard server and its guard, as far as they have been started."""
     rows = kernel.below(host)
-    outer = [row[0] for row in rows if row[1] == host]
-    return outer + [row[0] for row in rows if row[1] in outer]
+    server = [row[0] for row in rows if row[1] == host]
+    return server + [row[0] for row in rows if row[1] in server]
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("which", ["outer", "inner"])
-def test_a_host_killed_together_with_a_process_of_its_guard_leaves_nothing(which: str) -> None:
+@pytest.mark.parametrize("which", ["server", "guard"])
+def test_a_host_killed_together_with_its_guard_or_its_server_leaves_nothing(which: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(steersman.__file__).parents[1])}
     for number in range(KILLS):
         chance = random.Random(number)
@@ -79,7 +79,7 @@ def test_a_host_killed_together_with_a_process_of_its_guard_leaves_nothing(which
             host.stdout.readline()
             time.sleep(chance.random() * LONGEST)
             guards = guards_of(host.pid)
-            victims = [host.pid, *(guards[:1] if which == "outer" else guards[1:2])]
+            victims = [host.pid, *(guards[:1] if which == "server" else guards[1:2])]
             chance.shuffle(victims)
             for each in victims:
                 kernel.send_signal(each, signal.SIGKILL)

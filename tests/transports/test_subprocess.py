@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import gc
 import hashlib
 import os
 import pwd
 import random
+import resource
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,8 +26,11 @@ from steersman.errors import (
 from steersman.ports import FileArgument, Launch
 from steersman.testing.contracts.transports import RecordingReceiver
 from steersman.transports import kernel
-from steersman.transports.kernel import below, row_of
+from steersman.transports.guarded_process import GuardedProcess
+from steersman.transports.guards import Guards, GuardServer, SpawnRequest
+from steersman.transports.kernel import below, children_of, row_of
 from steersman.transports.leftovers import TREE
+from steersman.transports.pipes import PipeEnd, pipe
 from steersman.transports.subprocess import (
     SubprocessChannel,
     SubprocessTransport,
@@ -37,6 +40,8 @@ from steersman.transports.subprocess import (
 
 ENV = {"PATH": os.environ["PATH"]}
 IS_LINUX = sys.platform == "linux"
+HAS_SERVER = kernel.can_watch()
+NEEDS_SERVER = pytest.mark.skipif(not HAS_SERVER, reason="guards are programs of their own here")
 
 
 async def eventually(is_true: Callable[[], bool], seconds: float = 10) -> None:
@@ -83,13 +88,15 @@ async def nothing_is_left() -> AsyncIterator[None]:
 
 
 def guards() -> list[int]:
-    if not Path("/proc/self/task").exists():
-        return []
-    children: list[int] = []
-    for thread in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):
-            children += [int(pid) for pid in (thread / "children").read_text().split()]
-    return [pid for pid in children if b"guard.py" in command_line(pid)]
+    """Return the guards of this process: children of it or of its guard servers."""
+    found = [pid for pid in children_of(os.getpid()) if b"guard.py" in command_line(pid)]
+    alone = [pid for pid in found if b"guard_server.py" not in command_line(pid)]
+    return alone + [pid for server in servers() for pid in children_of(server)]
+
+
+def servers() -> list[int]:
+    """Return the guard servers of this process."""
+    return [pid for pid in children_of(os.getpid()) if b"guard_server.py" in command_line(pid)]
 
 
 def command_line(pid: int | str) -> bytes:
@@ -355,7 +362,8 @@ async def test_a_failed_start_leaves_nothing_behind(tmp_path: Path) -> None:
         )
 
     await eventually(lambda: not any(tmp_path.iterdir()), 0.1)
-    assert not guards()
+    # A forked guard reports the end, and then ends itself.
+    await eventually(lambda: not guards())
     assert not receiver.statuses
 
 
@@ -605,12 +613,11 @@ async def test_processes_that_keep_forking_are_all_killed() -> None:
     def alive() -> int:
         return sum(line.endswith(token.encode() + b"\0") for line in command_lines())
 
-    await eventually(lambda: alive() > 4)
+    await eventually(lambda: alive() > 2)
 
     channel.kill()
     await receiver.exit()
 
-    # The guard's own command line holds the token as well.
     await eventually(lambda: not guards())
     assert alive() == 0
 
@@ -689,7 +696,7 @@ def guards_of(pid: int) -> list[int]:
 
 
 @pytest.mark.skipif(not IS_LINUX, reason="finds the guard in /proc")
-@pytest.mark.parametrize("which", ["inner", "outer", "all"])
+@pytest.mark.parametrize("which", ["guard", "all"])
 async def test_a_guard_that_is_killed_takes_the_cli_and_its_tools_with_it(
     tmp_path: Path, which: str
 ) -> None:
@@ -699,7 +706,7 @@ async def test_a_guard_that_is_killed_takes_the_cli_and_its_tools_with_it(
     channel = await transport.open(replace(launch, files={"f": b""}), receiver)
     await receiver.line()
     victims = guards_of(channel.pid)
-    chosen = {"inner": victims[:1], "outer": victims[-1:], "all": victims}[which]
+    chosen = {"guard": victims[:1], "all": victims}[which]
 
     for each in chosen:
         os.kill(each, signal.SIGSTOP)
@@ -710,7 +717,209 @@ async def test_a_guard_that_is_killed_takes_the_cli_and_its_tools_with_it(
     # A session starts its next CLI now, so none of the old tree may be left.
     assert not any(map(is_running, [channel.pid, *read_pids(pids)]))
     assert list_of(tmp_path) == [pids]
-    await eventually(lambda: not any(map(is_running, victims)))
+    await eventually(lambda: not any(map(is_running, chosen)))
+
+
+def server_of(channel: SubprocessChannel) -> int:
+    """Return the server that forked the guard of a CLI; 0 if the guard is a program of its own."""
+    found = guards_of(channel.pid)[1:]
+    return found[0] if found and b"guard_server.py" in command_line(found[0]) else 0
+
+
+@NEEDS_SERVER
+async def test_a_killed_server_ends_no_cli_and_the_next_start_has_a_new_one(tmp_path: Path) -> None:
+    channel, receiver = await start(python(DAEMON + "sys.stdin.read()", str(tmp_path / "pids")))
+    await receiver.line()
+    guard, server = guards_of(channel.pid)
+
+    os.kill(server, signal.SIGKILL)
+    await eventually(lambda: not is_running(server))
+    second, other = await start(shell("cat; exit 4"))
+
+    assert is_running(guard)
+    assert is_running(channel.pid)
+    assert server_of(second) not in (0, server)
+    # The guard that is left ends its whole tree alone.
+    tools = read_pids(tmp_path / "pids")
+    assert any(map(is_running, tools))
+    channel.kill()
+    second.end_input()
+    assert (await receiver.exit(), await other.exit()) == (-9, 4)
+    assert not any(map(is_running, tools))
+
+
+@NEEDS_SERVER
+async def test_a_guard_that_is_killed_after_its_server_leaves_no_tool(tmp_path: Path) -> None:
+    channel, receiver = await start(python(DAEMON + "sys.stdin.read()", str(tmp_path / "pids")))
+    await receiver.line()
+    guard, server = guards_of(channel.pid)
+    os.kill(server, signal.SIGKILL)
+    await eventually(lambda: not is_running(server))
+
+    os.kill(guard, signal.SIGKILL)
+
+    assert await receiver.exit() == -9
+    assert not any(map(is_running, [channel.pid, *read_pids(tmp_path / "pids")]))
+
+
+@NEEDS_SERVER
+async def test_a_stopped_server_delays_neither_an_end_nor_a_start() -> None:
+    channel, receiver = await start(shell("echo; cat; exit 3"))
+    await receiver.line()
+    stopped = server_of(channel)
+    os.kill(stopped, signal.SIGSTOP)
+
+    channel.end_input()
+    assert await receiver.exit() == 3
+    assert is_running(stopped)
+    second, other = await start(shell("cat; exit 4"))
+    third, last = await start(shell("cat; exit 5"))
+
+    # The second one was ordered from the stopped server, and started when that was noticed.
+    assert server_of(second) == 0
+    assert server_of(third) not in (0, stopped)
+    assert not is_running(stopped)
+    for each in (second, third):
+        each.end_input()
+    assert (await other.exit(), await last.exit()) == (4, 5)
+
+
+@NEEDS_SERVER
+async def test_a_tree_whose_guard_is_killed_beside_a_stopped_server_is_ended(
+    tmp_path: Path,
+) -> None:
+    channel, receiver = await start(python(DAEMON + "sys.stdin.read()", str(tmp_path / "pids")))
+    await receiver.line()
+    guard, server = guards_of(channel.pid)
+    os.kill(server, signal.SIGSTOP)
+
+    os.kill(guard, signal.SIGKILL)
+
+    # At the next look of the supervisor.
+    assert await receiver.exit() == -9
+    assert not any(map(is_running, [channel.pid, *read_pids(tmp_path / "pids")]))
+
+
+@NEEDS_SERVER
+async def test_a_server_that_can_open_no_more_files_does_not_fail_a_start() -> None:
+    channel, receiver = await start(shell("cat; exit 3"))
+    server, limits = server_of(channel), resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.prlimit(server, resource.RLIMIT_NOFILE, (8, limits[1]))
+    try:
+        second, other = await start(shell("cat; exit 4"))
+    finally:
+        resource.prlimit(server, resource.RLIMIT_NOFILE, limits)
+
+    assert server_of(second) == 0
+    for each in (channel, second):
+        each.end_input()
+    assert (await receiver.exit(), await other.exit()) == (3, 4)
+
+
+async def test_a_guard_inherits_what_its_host_has_at_the_start_of_the_cli(tmp_path: Path) -> None:
+    first, earlier = await start(shell("umask; ulimit -n; pwd; cat"))
+    mask, limits, place = os.umask(0o027), resource.getrlimit(resource.RLIMIT_NOFILE), Path.cwd()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[0] - 1, limits[1]))
+    os.chdir(tmp_path)
+    try:
+        second, later = await start(shell("umask; ulimit -n; pwd; cat"))
+        third, last = await start(shell("umask; ulimit -n; pwd; cat"))
+        if HAS_SERVER:
+            assert server_of(second) == 0
+            assert server_of(third) not in (0, server_of(first))
+    finally:
+        os.umask(mask)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        os.chdir(place)
+
+    for each in (first, second, third):
+        each.end_input()
+    await asyncio.gather(earlier.exit(), later.exit(), last.exit())
+    assert earlier.out.split()[1:] == [b"%d" % limits[0], os.fsencode(place)]
+    changed = [b"0027", b"%d" % (limits[0] - 1), os.fsencode(tmp_path)]
+    assert later.out.split() == last.out.split() == changed
+
+
+class Outcomes:
+    """What an observer was notified of."""
+
+    def __init__(self) -> None:
+        self.seen: list[object] = []
+
+    def started(self, pid: int) -> None:
+        self.seen.append("started" if pid else "nothing")
+
+    def failed(self, stage: str, error: Exception) -> None:
+        self.seen += [stage, error]
+
+    def exited(self, status: int) -> None:
+        self.seen.append(status)
+
+    def suspended(self) -> None:
+        self.seen.append("suspended")
+
+    home: object = None
+
+    def is_lost(self) -> bool:
+        return False
+
+
+@NEEDS_SERVER
+async def test_an_order_that_is_lost_before_anything_else_happens_is_started_all_the_same() -> None:
+    class Losing(Guards):
+        def order(
+            self, request: SpawnRequest, env: Mapping[str, str], ends: Sequence[PipeEnd]
+        ) -> GuardServer:
+            return server
+
+    server, outcomes = GuardServer(sys.executable), Outcomes()
+    ends = [end for _ in range(3) for end in pipe()]
+    request = SpawnRequest(
+        ("/bin/sh", "-c", "exit 3"), {}, None, None, {}, (ends[0], ends[3], ends[5])
+    )
+    child = GuardedProcess(lambda job: job(), request, outcomes)
+
+    assert child.spawn(Losing())
+    assert not child.read_status()
+    assert child.spawn_again()
+    await eventually(lambda: not child.read_status())
+    child.guard_exited()
+
+    assert outcomes.seen == ["started", 3]
+    server.close()
+    await eventually(server.has_ended)
+
+
+@NEEDS_SERVER
+async def test_a_server_that_takes_no_order_is_not_started_for_ever(tmp_path: Path) -> None:
+    """Such as one that cannot read the state of its host: it would be refused for each CLI."""
+    false = tmp_path / "python"
+    # A program that is a Python only for guards of their own.
+    false.write_text(
+        f'#!/bin/sh\ncase "$*" in *guard_server.py*) echo >> {tmp_path}/servers; exit 1;; esac\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    false.chmod(0o700)
+    transport = SubprocessTransport(python=str(false))
+
+    for _ in range(6):
+        receiver = RecordingReceiver()
+        async with asyncio.timeout(20):
+            channel = await transport.open(shell("exit 3"), receiver)
+        assert await receiver.exit() == 3
+        del channel
+
+    assert (tmp_path / "servers").read_text().count("\n") == 3
+
+
+@NEEDS_SERVER
+async def test_a_large_command_line_gets_a_guard_that_is_a_program() -> None:
+    channel, receiver = await start(shell("echo ${#1} ${#2}; cat", "x" * 100_000, "y" * 110_000))
+
+    assert await receiver.line() == "100000 110000"
+    assert len(guards()) == 1
+    channel.kill()
+    await receiver.exit()
 
 
 @pytest.mark.skipif(not IS_LINUX, reason="finds the guard in /proc")
@@ -728,9 +937,9 @@ async def test_a_guard_that_does_not_answer_is_killed_with_its_tree() -> None:
 
 @pytest.mark.skipif(not IS_LINUX, reason="finds the guard in /proc")
 async def test_a_guard_that_is_stopped_does_not_hide_that_the_cli_has_exited() -> None:
-    channel, receiver = await start(shell("echo; cat; exit 3"))
+    channel, receiver = await start(shell("echo; cat; exit 3", "x" * 100_000, "y" * 110_000))
     await receiver.line()
-    (outer,) = guards()
+    outer = guards_of(channel.pid)[-1]
     os.kill(outer, signal.SIGSTOP)
 
     channel.end_input()

@@ -1,22 +1,24 @@
-"""The guard: a small program between the host and one CLI that ends the CLI's whole process tree.
+"""The guard: a small process between the host and one CLI that ends the CLI's whole process tree.
 
-A script of its own: `python -I -S guard.py HOST DIRECTORY CWD USER ARGV...`, loaded together with
-`kernel.py`. Descriptors 0, 1 and 2 are the CLI's stdin, stdout and stderr, which it passes on; it
-reads commands from 3 and writes reports to 4. Variables for the CLI are in its own environment,
-each name prefixed `ENV_PREFIX`.
+Descriptors 0, 1 and 2 are the CLI's stdin, stdout and stderr, which it passes on; it reads commands
+from 3 and writes reports to 4.
 
     command            what it does                   report
     g  go              starts the CLI                 ready                the directory exists
-    s  suspend         SIGSTOP to the tree            started PID          the CLI runs
-    r  resume          SIGCONT to the tree            failed STAGE ERRNO   the CLI does not run
-    t  terminate       SIGTERM to the tree            suspended            the tree is stopped
-    k  kill, or EOF    SIGKILL until none is left     exited STATUS        the tree has ended
-    d  nine digits     kills in so many ms; the       broken WHY           a bug in this script
-                       next `d` replaces the last
+    s  suspend         SIGSTOP to the tree            guard PID            the pid of a forked guard
+    r  resume          SIGCONT to the tree            started PID          the CLI runs
+    t  terminate       SIGTERM to the tree            failed STAGE ERRNO   the CLI does not run
+    k  kill, or EOF    SIGKILL until none is left     suspended            the tree is stopped
+    d  nine digits     kills in so many ms; the       exited STATUS        the tree has ended
+                       next `d` replaces the last     broken WHY           a bug in this script
 
-Where the kernel hands orphans to a subreaper, the guard is two processes: the inner one is the
-parent of the CLI and does all of the above, the outer one is the parent of the inner one. If either
-is killed, or one of them together with the host, the other ends the tree.
+A guard is forked by `guard_server.py`, the outer process of all guards of a host. Where there is no
+such server, the guard is a script of its own: `python -I -S guard.py HOST DIRECTORY CWD USER
+ARGV...`, loaded together with `kernel.py`; variables for the CLI are in its environment, each name
+prefixed `ENV_PREFIX`. Then it is two processes where the kernel hands orphans to a subreaper: the
+inner one is the parent of the CLI and does all of the above, the outer one is the parent of the
+inner one. In both cases: if one of the two processes is killed, or one of them together with the
+host, the other ends the tree.
 
 Knows processes, not what they read or write. Starts in a few milliseconds because it imports next
 to nothing; keep it that way.
@@ -51,11 +53,26 @@ else:
     # `signal` imports `enum`, which takes a third of the startup time.
     import _signal as signal
 
-__all__ = ["ENV_PREFIX", "KILL_PATIENCE", "remove_directory"]
+__all__ = [
+    "CONTROL",
+    "ENV_PREFIX",
+    "HOST",
+    "KILL_PATIENCE",
+    "PARENT_DIED",
+    "ROUND",
+    "STATUS",
+    "Guard",
+    "close_above",
+    "release_pipes",
+    "remove_directory",
+    "wake_on_signals",
+]
 
 ENV_PREFIX = "STEERSMAN_CHILD_"
 CONTROL = 3
 STATUS = 4
+HOST = 5
+"""In a forked guard: a descriptor that becomes readable when the host has exited."""
 
 KILL_PATIENCE = 5.0
 """Seconds to keep killing processes that do not end before giving up."""
@@ -73,8 +90,10 @@ PARENT_DIED = signal.SIGUSR1
 def main() -> None:
     """Run one CLI. Never returns."""
     host, directory, cwd, user, *argv = sys.argv[1:]
-    guard = Guard(int(host), directory, cwd, user, argv)
+    guard = Guard(directory, cwd, user, argv, cli_environment())
+    guard.parent = int(host)
     try:
+        close_above(STATUS)
         guard.prepare()
         if not guard.is_subreaper or guard.split():
             guard.report("ready")
@@ -91,14 +110,17 @@ def main() -> None:
 class Guard:
     """One CLI and its process tree."""
 
-    def __init__(self, host: int, directory: str, cwd: str, user: str, argv: list[str]) -> None:
-        self.parent = host
-        """The host, or in the inner process the outer one."""
+    def __init__(
+        self, directory: str, cwd: str, user: str, argv: list[str], env: dict[str, str]
+    ) -> None:
+        self.parent = 0
+        """The host, or in the inner process the outer one; 0 in a forked guard."""
         self.directory = directory
         self.cwd = cwd
         self.user = [int(number) for number in user.split()]
         """Ids to run the CLI as: user, group, supplementary groups. Empty for the current user."""
         self.argv = argv
+        self.env = env
         self.child = 0
         """The CLI, or in the outer process the inner one."""
         self.status: int | None = None
@@ -112,9 +134,21 @@ class Guard:
         self.deadline: float | None = None
         """When the tree is killed, whatever the host does."""
 
+    def run(self) -> None:
+        """Run one CLI, in a process that was forked for it. Never returns."""
+        try:
+            self.prepare()
+            if self.directory:
+                self.report(f"guard {os.getpid()}\nready")
+            self.serve()
+        except BaseException as error:  # noqa: BLE001 - as in `main`
+            self.report(f"broken {type(error).__name__}: {error}")
+        finally:
+            self.finish()
+            os._exit(0)
+
     def prepare(self) -> None:
         """Make the directory, and become a process that ends the tree when its host dies."""
-        close_inherited()
         os.set_inheritable(CONTROL, False)  # noqa: FBT003 - the signature of os
         os.set_inheritable(STATUS, False)  # noqa: FBT003
         self.detach()
@@ -159,12 +193,13 @@ class Guard:
 
     def serve(self) -> None:
         """Run the host's commands until the CLI exits, or the parent dies or the host sends `k`."""
+        host = -1 if self.parent else HOST
         # The kernel sends no signal for a parent that died before `prctl` was called.
-        while os.getppid() == self.parent:
-            waiting = [fd for fd in (CONTROL, self.wake, self.started) if fd >= 0]
+        while not self.parent or os.getppid() == self.parent:
+            waiting = [fd for fd in (CONTROL, self.wake, self.started, host) if fd >= 0]
             left = None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
             readable, _, _ = select.select(waiting, [], [], left)
-            if left == 0.0:
+            if left == 0.0 or host in readable:
                 return
             if self.started in readable and not self.report_start():
                 return
@@ -215,7 +250,7 @@ class Guard:
             self.report(f"failed fork {error.errno or errno.EAGAIN}")
             return False
         if not self.child:
-            become_cli(self.cwd, self.user, self.argv, failure)
+            become_cli(self, failure)
         os.close(failure)
         self.started = started
         release_pipes()
@@ -226,14 +261,17 @@ class Guard:
         failure = os.read(self.started, 64)
         os.close(self.started)
         self.started = -1
-        self.report(f"failed {failure.decode()}" if failure else f"started {self.child}")
+        own = "" if self.parent else f"guard {os.getpid()}\n"
+        self.report(f"failed {failure.decode()}" if failure else f"{own}started {self.child}")
         return not failure
 
     def handle_signals(self) -> bool:
         """Reap children. Return whether `child` has exited or the parent has died."""
         signals = os.read(self.wake, 512)
         reap(self)
-        return PARENT_DIED in signals or self.status is not None
+        # A forked guard continues without its server, and watches the host itself.
+        has_lost = PARENT_DIED in signals and self.parent != 0
+        return has_lost or self.status is not None
 
     def suspend(self) -> None:
         """Stop the tree. A process may fork before its stop takes effect, so look repeatedly."""
@@ -292,7 +330,7 @@ class Guard:
             pass
 
 
-def become_cli(cwd: str, user: list[int], argv: list[str], failure: int) -> None:
+def become_cli(of: Guard, failure: int) -> None:
     """Execute the CLI in the forked child, or write to `failure` why not. Never returns."""
     stage = "exec"
     try:
@@ -303,17 +341,17 @@ def become_cli(cwd: str, user: list[int], argv: list[str], failure: int) -> None
             os._exit(127)
         restore_signals()
         stage = "user"
-        if user:
-            os.setgroups(user[1:])
-            os.setgid(user[1])
-            os.setuid(user[0])
+        if of.user:
+            os.setgroups(of.user[1:])
+            os.setgid(of.user[1])
+            os.setuid(of.user[0])
             # The kernel clears the parent-death signal when the user changes.
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         stage = "cwd"
-        if cwd:
-            os.chdir(cwd)
+        if of.cwd:
+            os.chdir(of.cwd)
         stage = "exec"
-        os.execvpe(argv[0], argv, cli_environment())  # noqa: S606 - no shell is wanted
+        os.execvpe(of.argv[0], of.argv, of.env)  # noqa: S606 - no shell is wanted
     except OSError as error:
         os.write(failure, f"{stage} {error.errno or errno.EIO}".encode())
     finally:
@@ -363,14 +401,14 @@ def ignore(_number: int, _frame: object) -> None:
     """Do nothing. A signal is written to the pipe only if it has a handler."""
 
 
-def close_inherited() -> None:
-    """Close the descriptors that other libraries of the host left inheritable."""
+def close_above(last: int) -> None:
+    """Close the descriptors above `last`, which others left inheritable."""
     try:
         inherited = [int(name) for name in os.listdir("/dev/fd")]
     except OSError:
         inherited = list(range(256))
     for fd in inherited:
-        if fd > STATUS:
+        if fd > last:
             try:
                 os.close(fd)
             except OSError:

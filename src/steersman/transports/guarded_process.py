@@ -12,14 +12,14 @@ import enum
 import logging
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from steersman import _process
 from steersman.transports import guard, kernel
+from steersman.transports.guards import Guards, GuardServer, SpawnRequest, spawn_guard
 from steersman.transports.leftovers import (
     TREE,
     end_orphans_once,
@@ -31,29 +31,14 @@ from steersman.transports.pipes import PipeEnd, pipe
 
 START_PATIENCE = 30.0
 """Seconds that a guard may take to start a CLI."""
+SERVER_PATIENCE = 0.1
+"""Seconds between two looks at a server that has an order and has not answered."""
 KILL_PATIENCE = guard.KILL_PATIENCE + 1.0
 """Seconds that a guard may take to kill its tree before the supervisor kills it directly."""
 LONGEST_DEADLINE = 999_999_999
 """Milliseconds that the guard's command for a deadline can hold."""
 LAST_PATIENCE = 1.0
 """Seconds to wait for a guard that was killed before its exit is reported anyway."""
-
-LOADER_NAMES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Variables that this interpreter may need in order to start a second time, for the guard."""
-
-BOOT = f"""\
-import sys
-from _frozen_importlib_external import SourceFileLoader as Loader
-def load(name, space):
-    exec(Loader(name, sys.argv.pop(1)).get_code(name), space)
-kernel = sys.modules["{kernel.__name__}"] = type(sys)("kernel")
-load("{kernel.__name__}", vars(kernel))
-load("__main__", globals())
-"""
-"""Runs the guard like a script, but uses compiled files if there are any: saves 4 of 15 ms.
-
-The package itself cannot be imported there, because the interpreter is isolated.
-"""
 
 logger = logging.getLogger(__name__)
 
@@ -87,23 +72,6 @@ class ProcessObserver(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SpawnRequest:
-    """Everything that is needed to start one CLI."""
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str] = field(repr=False)
-    cwd: str | None
-    directory: str | None
-    """The private directory that the guard creates; None if there are no files."""
-    files: Mapping[str, bytes] = field(repr=False)
-    pipes: tuple[PipeEnd, PipeEnd, PipeEnd]
-    """The CLI's ends of stdin, stdout and stderr. Closed here once the guard has inherited them."""
-    python: str = sys.executable
-    user: tuple[int, ...] = ()
-    """Ids to run the CLI as: user, group, supplementary groups. Empty for the current user."""
-
-
 class StopStage(enum.IntEnum):
     """How far the stop sequence has come. Later stages are less patient."""
 
@@ -133,10 +101,16 @@ class GuardedProcess:
         self._request = request
         self._observer = observer
         self._stage = StopStage.STARTING
-        self._deadline: float | None = time.monotonic() + START_PATIENCE
+        self._start_deadline = time.monotonic() + START_PATIENCE
+        self._deadline: float | None = self._start_deadline
         self._grace = 0.0
         self._is_suspended = False
         self._guard = 0
+        """The pid of the guard, as soon as it is known."""
+        self._guard_began: str | None = None
+        self._server: GuardServer | None = None
+        """Forks the guard; None if the guard is a child of this process."""
+        self._has_report = False
         self._cli = 0
         self._control: PipeEnd | None = None
         self._status: PipeEnd | None = None
@@ -184,30 +158,57 @@ class GuardedProcess:
     def is_lost(self) -> bool:
         return self._observer.is_lost()
 
-    def spawn(self) -> bool:
+    def spawn(self, guards: Guards) -> bool:
         """Start the guard. If that fails, notify the observer and return False."""
         try:
-            control, self._control = pipe()
-            self._status, status = pipe()
-            os.set_blocking(self._control.number, False)
-            os.set_blocking(self._status.number, False)
-            self._guard = _spawn_guard(self._request, self._tree, control, status)
-            control.close()
-            status.close()
+            self._start_guard(guards)
         except Exception as error:  # noqa: BLE001 - an audit hook of the host may raise anything
             self._close_ends()
+            self._close_pipes()
             self._observer.failed("guard", error)
             return False
-        finally:
-            for end in self._request.pipes:
-                end.close()
-        if not self._request.directory:
-            self._send(b"g")
         # While the guard starts, which takes longer.
         end_orphans_once()
         if self._request.directory:
             sweep_once(str(Path(self._request.directory).parent))
         return True
+
+    def spawn_again(self) -> bool:
+        """Start a guard of its own if the server has not taken the order. Return whether it did."""
+        if self._server is None or self._has_report or self._stage != StopStage.STARTING:
+            return False
+        if not self._request.directory and self._control and not self._control.unread():
+            # A guard has read the command to start the CLI, and was killed before its report.
+            return False
+        self._close_ends()
+        if self._request.directory:
+            guard.remove_directory(self._request.directory)
+        try:
+            self._start_guard(None)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failure = ("guard", error)
+            return False
+        return True
+
+    def _start_guard(self, guards: Guards | None) -> None:
+        """Order a guard from a server of `guards`, or start one that is a program of its own."""
+        control, self._control = pipe()
+        self._status, status = pipe()
+        os.set_blocking(self._control.number, False)
+        os.set_blocking(self._status.number, False)
+        if not self._request.directory:
+            # First: when nobody has the other end any more, it could not be written.
+            self._send(b"g")
+        env = {**self._request.env, TREE: self._tree}
+        ends = (*self._request.pipes, control, status)
+        self._server = guards.order(self._request, env, ends) if guards else None
+        if self._server is None:
+            self._guard = spawn_guard(self._request, env, ends)
+            self._close_pipes()
+        patience = SERVER_PATIENCE if self._server else START_PATIENCE
+        self._deadline = min(time.monotonic() + patience, self._start_deadline)
+        control.close()
+        status.close()
 
     def read_status(self) -> bool:
         """Handle what the guard reports. Return False when the guard has closed the pipe."""
@@ -216,12 +217,30 @@ class GuardedProcess:
         except BlockingIOError:
             return True
         *lines, self._unread = (self._unread + data).split(b"\n")
+        if lines and not self._has_report:
+            self._note_first_report()
         for line in lines:
             self._handle_report(line.decode())
-        return bool(data)
+        # The server keeps the pipe open for longer: it may be stopped, and then for ever.
+        has_ended = self._server is not None and self._exit_status is not None
+        return bool(data) and not has_ended
+
+    def _note_first_report(self) -> None:
+        self._has_report = True
+        self._close_pipes()
+        if self._server:
+            self._server.is_useful = True
+        if self._stage == StopStage.STARTING:
+            self._deadline = self._start_deadline
 
     def escalate(self, now: float) -> None:
         """Enter the next stage, because the deadline of the current one has passed."""
+        is_waiting = self._stage == StopStage.STARTING and now < self._start_deadline
+        if self._server and is_waiting:
+            # If it is killed, the order is lost with it, and the pipe for reports closes.
+            self._server.kill_if_stopped()
+            self._deadline = min(now + SERVER_PATIENCE, self._start_deadline)
+            return
         if self._stage == StopStage.STARTING:
             self._failure = ("guard", TimeoutError("the guard did not start the CLI in time"))
         match self._stage:
@@ -248,12 +267,14 @@ class GuardedProcess:
             end_tree(self._tree)
             if self._cli:
                 kernel.kill_group(self._cli)
-        # A host program that reaps all its children has already waited for the guard.
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self._guard, 0)
+        if self._server is None and self._guard:
+            # A host program that reaps all its children has already waited for the guard.
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self._guard, 0)
         if self._request.directory:
             guard.remove_directory(self._request.directory)
         self._close_ends()
+        self._close_pipes()
         if self._stage != StopStage.GIVEN_UP:
             self._report_end()
 
@@ -293,6 +314,9 @@ class GuardedProcess:
     def _handle_report(self, line: str) -> None:
         kind, _, rest = line.partition(" ")
         match kind:
+            case "guard":
+                self._guard = int(rest)
+                self._guard_began = _process.start_time(self._guard)
             case "ready":
                 self._write_files()
             case "started":
@@ -337,7 +361,13 @@ class GuardedProcess:
             self._observer.failed(stage, error)
 
     def _kill_guard(self) -> None:
-        # The guard lives while its end of the status pipe is open, so the pid is still its own.
+        if self._server and not self._guard:
+            # The guard has not begun: what does not answer is the server.
+            self._server.kill()
+            return
+        # A child of this process has its pid until it is waited for. A server may have done that.
+        if self._server and _process.start_time(self._guard) != self._guard_began:
+            return
         kernel.kill_below(self._guard, {self._cli} if self._cli else ())
         kernel.send_signal(self._guard, signal.SIGKILL)
 
@@ -346,22 +376,9 @@ class GuardedProcess:
             if end is not None:
                 end.close()
 
-
-def _spawn_guard(request: SpawnRequest, tree: str, control: PipeEnd, status: PipeEnd) -> int:
-    ends = (*request.pipes, control, status)
-    own = {name: os.environ[name] for name in LOADER_NAMES if name in os.environ}
-    env = {**request.env, TREE: tree}
-    passed = {guard.ENV_PREFIX + name: value for name, value in env.items()}
-    script = (request.python, "-I", "-S", "-B", "-c", BOOT, kernel.__file__, guard.__file__)
-    user = " ".join(map(str, request.user))
-    arguments = (str(os.getpid()), request.directory or "", request.cwd or "", user, *request.argv)
-    return os.posix_spawn(
-        request.python,
-        [*script, *arguments],
-        {**own, **passed},
-        file_actions=[(os.POSIX_SPAWN_DUP2, end.number, at) for at, end in enumerate(ends)],
-        setsigmask=[],
-    )
+    def _close_pipes(self) -> None:
+        for end in self._request.pipes:
+            end.close()
 
 
 def _write_private(path: Path, content: bytes, user: tuple[int, ...]) -> None:

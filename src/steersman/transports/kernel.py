@@ -29,6 +29,7 @@ __all__ = [
     "PR_SET_PDEATHSIG",
     "Row",
     "below",
+    "can_watch",
     "count_with",
     "descendants",
     "enlarge_pipe",
@@ -38,6 +39,8 @@ __all__ = [
     "kill_with",
     "prctl",
     "send_signal",
+    "state_of",
+    "watch_process",
 ]
 
 Row = tuple[int, int, int, str]
@@ -45,8 +48,17 @@ Row = tuple[int, int, int, str]
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+PIDFD_OPEN = 434
+"""The number of a system call, which is the same on all machines that Python runs on."""
 ROUND = 0.001
 """Seconds between two looks at the process table."""
+MOST_READ = 16 * 1024
+"""Bytes of a file of `/proc`; none that `state_of` reads is as long."""
+INHERITED = frozenset(
+    b"Umask Uid Gid Groups CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp "
+    b"Seccomp_filters".split()
+)
+"""Lines of `/proc/PID/status` that a child inherits, and a library of the host may change."""
 
 
 def prctl(option: int, value: int) -> bool:
@@ -74,6 +86,51 @@ def call_by_ctypes(name: str, arguments: tuple[int, ...]) -> int:
     import ctypes  # noqa: PLC0415 - as above
 
     return int(getattr(ctypes.CDLL(None), name)(*arguments))
+
+
+def watch_process(pid: int) -> int:
+    """Return a descriptor that becomes readable when a process ends, or -1. Only on Linux."""
+    if sys.platform != "linux":
+        return -1
+    try:
+        if hasattr(os, "pidfd_open"):
+            return os.pidfd_open(pid)
+        # An interpreter that was built for older systems has no name for it.
+        return call_by_dlsym("syscall", (PIDFD_OPEN, pid, 0))
+    except (ImportError, OSError, AttributeError):
+        return -1
+
+
+def can_watch() -> bool:
+    """Return whether a process can watch one that is not its child, and list its own children."""
+    own = os.getpid()
+    watched = watch_process(own)
+    if watched < 0:
+        return False
+    os.close(watched)
+    return os.path.exists(f"/proc/{own}/task/{own}/children")
+
+
+def state_of(pid: int) -> bytes:
+    """Return what a child of a process inherits beside environment and directories.
+
+    These are its limits, ids, rights, umask, control group and OOM score. Empty if not known.
+    """
+    try:
+        status = content_of(f"/proc/{pid}/status").splitlines()
+        others = [content_of(f"/proc/{pid}/{name}") for name in ("limits", "cgroup")]
+        others.append(content_of(f"/proc/{pid}/oom_score_adj"))
+    except OSError:
+        return b""
+    return b"\n".join([line for line in status if line.partition(b":")[0] in INHERITED] + others)
+
+
+def content_of(path: str) -> bytes:
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(number, MOST_READ)
+    finally:
+        os.close(number)
 
 
 def send_signal(pid: int, number: int) -> None:

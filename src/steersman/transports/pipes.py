@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
+import sys
+import termios
 import threading
 
 LOWEST = 10
@@ -33,6 +36,11 @@ class PipeEnd:
     def is_open(self) -> bool:
         return self.number >= 0
 
+    def unread(self) -> int:
+        """Return how many bytes are in the pipe. On Linux, either end will do."""
+        found = fcntl.ioctl(self.number, termios.FIONREAD, bytes(4))
+        return int.from_bytes(found, sys.byteorder)
+
     def close(self) -> None:
         with _Owner.lock:
             number, self._number = self.number, -1
@@ -50,6 +58,17 @@ def pipe() -> tuple[PipeEnd, PipeEnd]:
     with _Owner.lock:
         reader, writer = os.pipe()
         return PipeEnd(_lift(reader)), PipeEnd(_lift(writer))
+
+
+def message_sockets() -> tuple[PipeEnd, PipeEnd]:
+    """Make two connected sockets that carry whole messages, and descriptors. Only on Linux.
+
+    What comes to the second one has the ids of its sender, as they were when it was sent.
+    """
+    with _Owner.lock:
+        one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        return PipeEnd(_lift(one.detach())), PipeEnd(_lift(other.detach()))
 
 
 class _Owner:

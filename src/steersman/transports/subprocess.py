@@ -28,7 +28,8 @@ from steersman.errors import (
 )
 from steersman.ports import FileArgument, Launch, Receiver
 from steersman.transports import kernel
-from steersman.transports.guarded_process import GuardedProcess, SpawnRequest
+from steersman.transports.guarded_process import GuardedProcess
+from steersman.transports.guards import SpawnRequest
 from steersman.transports.leftovers import new_private_path
 from steersman.transports.pipes import PipeEnd, pipe
 from steersman.transports.supervisor import Supervisor

@@ -17,16 +17,20 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from steersman.transports.at_exit import AT_EXIT
-from steersman.transports.guarded_process import GuardedProcess, ProcessObserver, SpawnRequest
+from steersman.transports.guarded_process import GuardedProcess, ProcessObserver
+from steersman.transports.guards import Guards, SpawnRequest
 from steersman.transports.pipes import pipe
 
 EXIT_PATIENCE = 2.0
 """Seconds to wait at interpreter exit for all CLIs to end."""
 LOOKS = 5.0
-"""Seconds between two looks at the event loops, because nothing reports that one was closed.
+"""Seconds between two looks at the event loops and servers.
 
-Each look wakes this thread, so they are rare; one is for all CLIs of a loop.
+Nothing reports that one was closed or stopped. Each look wakes this thread, so they are rare; one
+is for all CLIs of a loop.
 """
+IDLE = 10.0
+"""Seconds without a CLI after which the guard servers are ended."""
 FAILURE_PAUSE = 0.5
 """Seconds after a failure of this thread, so that it does not fail all the time."""
 
@@ -51,7 +55,10 @@ class Supervisor:
         """The processes by the home of their observers, which are lost together."""
         self._timed: set[GuardedProcess] = set()
         """Those that have a deadline: none of those that just run."""
+        self._guards = Guards()
         self._next_look = 0.0
+        self._keep_guards = IDLE
+        self._end_guards_at = 0.0
         self._idle = threading.Event()
         self._thread = threading.Thread(target=self._run, name="steersman-supervisor", daemon=True)
         self._thread.start()
@@ -124,16 +131,22 @@ class Supervisor:
         if now >= self._next_look:
             self._next_look = now + LOOKS
             self._end_lost()
+            self._guards.end_stopped()
         for child in tuple(self._timed):
             if child.deadline is not None and child.deadline <= now:
                 child.escalate(now)
                 self._note_deadline(child)
-        if not self._children:
+        if self._children:
+            self._end_guards_at = now + self._keep_guards
+        else:
+            if now >= self._end_guards_at:
+                self._guards.end()
             self._idle.set()
 
     def _timeout(self) -> float | None:
         if not self._children:
-            return None
+            left = self._end_guards_at - time.monotonic()
+            return max(0.0, left) if self._guards.has_servers else None
         deadlines = [child.deadline for child in self._timed if child.deadline is not None]
         return max(0.0, min([*deadlines, self._next_look]) - time.monotonic())
 
@@ -157,7 +170,7 @@ class Supervisor:
                     self._note_deadline(child)
 
     def _spawn(self, child: GuardedProcess) -> None:
-        if child.spawn():
+        if child.spawn(self._guards):
             self._children.setdefault(child.home, set()).add(child)
             self._note_deadline(child)
             self._selector.register(child.status_number, selectors.EVENT_READ, child)
@@ -167,6 +180,10 @@ class Supervisor:
             self._note_deadline(child)
             return
         self._selector.unregister(child.status_number)
+        if child.spawn_again():
+            self._note_deadline(child)
+            self._selector.register(child.status_number, selectors.EVENT_READ, child)
+            return
         self._timed.discard(child)
         housemates = self._children[child.home]
         housemates.discard(child)
@@ -175,6 +192,7 @@ class Supervisor:
         child.guard_exited()
 
     def _kill_all(self) -> None:
+        self._keep_guards = self._end_guards_at = 0.0
         for children in self._children.values():
             for child in children:
                 child.kill_now()
