@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec import Struct, field
 
@@ -24,6 +25,7 @@ MEANINGS: Mapping[str, str] = {
 """Each promise of the table, as a sentence."""
 
 
+@lru_cache(maxsize=256)
 def numbers(version: str) -> tuple[int, ...]:
     """Return the numbers of a version, by which releases are put in order."""
     return tuple(int(each) for each in re.findall(r"\d+", version)[:3])

@@ -136,13 +136,15 @@ def public_types() -> set[int]:
 
 def defined_in(module: Any) -> list[str]:
     """The public names that the module itself defines: classes and aliases, nothing imported."""
-    found = []
+    found: list[str] = []
     for node in ast.parse(inspect.getsource(module)).body:
         match node:
             case ast.ClassDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]):
                 found.append(name)
             case ast.AnnAssign(target=ast.Name(id=name)):
                 found.append(name)
+            case _:
+                pass
     return [name for name in found if not name.startswith("_") and hasattr(module, name)]
 
 
