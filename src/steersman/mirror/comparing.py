@@ -59,7 +59,7 @@ class Held:
 
 
 async def held(store: SessionStore, key: SessionKey) -> Held:
-    """Return what a store has under `key`."""
+    """Return the entries that a store has under `key`."""
     found = Held()
     async for chunk in chunks(store, key):
         for entry in chunk:
