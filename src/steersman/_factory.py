@@ -293,7 +293,7 @@ def as_tool_server(server: ToolServer | McpServer | SdkServer) -> ToolServer:
 
 
 def journal_opener(options: Options) -> Callable[[Redact, Report], Sink] | None:
-    """Return what opens the sinks of one session's journal, or `None` if there are none."""
+    """Return the function that opens the sinks of one session's journal; None if it has none."""
     from pathlib import Path  # noqa: PLC0415 - slow to load
 
     path, sinks = None, options.sinks
@@ -322,7 +322,7 @@ def journal_opener(options: Options) -> Callable[[Redact, Report], Sink] | None:
 
 
 def transcript_reader(env: Mapping[str, str]) -> Callable[[str], list[bytes] | None]:
-    """Return what reads the session files that a CLI with this environment writes."""
+    """Return the function that reads the session files of a CLI with this environment."""
 
     def read(session_id: str) -> list[bytes] | None:
         from steersman.stores import read_transcript  # noqa: PLC0415 - only after a crash
@@ -333,7 +333,7 @@ def transcript_reader(env: Mapping[str, str]) -> Callable[[str], list[bytes] | N
 
 
 def mirror_opener(options: Options, env: Mapping[str, str], host: Host) -> OpenMirror:
-    """Return what makes the mirror of a session: one that copies nothing without a store.
+    """Return the function that makes the mirror of a session: without a store, `NoMirror`.
 
     Raises `UsageError` if files to resume from cannot be written where the CLI runs.
     """
@@ -372,7 +372,7 @@ def _runs_programs(transport: Transport | None) -> bool:
 
 
 def flight_recorder(options: Options) -> Callable[[FlightData], None] | None:
-    """Return what saves a bundle after an error, or `None` if `flight_recorder` is not set."""
+    """Return the function that saves a bundle after an error; None without `flight_recorder`."""
     directory = options.flight_recorder
     if directory is None:
         return None

@@ -59,14 +59,14 @@ class Host(Protocol):
         ...
 
     def resumed(self, env: Env, store: SessionStore) -> StoredConversation:
-        """Return what finds the conversation to resume in the session store.
+        """Return the conversation to resume from the session store.
 
         Raises `UsageError` if the files for it cannot be written where the CLI runs.
         """
         ...
 
     def comparer(self, store: SessionStore) -> FileComparer | None:
-        """Return what compares session files with the store; None if they may not be here."""
+        """Return the comparer of session files with the store; None if they may not be here."""
         ...
 
 
@@ -150,13 +150,13 @@ class ThisMachine:
         return conversation_lock.claim(directory, session_id)
 
     def resumed(self, env: Env, store: SessionStore) -> StoredConversation:
-        """Return what finds the conversation to resume in the session store."""
+        """Return the conversation to resume from the session store."""
         from steersman.mirror.restore import StoredConversation  # noqa: PLC0415 - with a store only
 
         return StoredConversation(self._options, store, env, user_ids(self._options.user))
 
     def comparer(self, store: SessionStore) -> FileComparer:
-        """Return what compares session files with the store."""
+        """Return the comparer of session files with the store."""
         from steersman.mirror.comparing import FileComparer  # noqa: PLC0415 - as above
 
         return FileComparer(store, self._options.load_timeout)
@@ -202,7 +202,7 @@ class Elsewhere:
         return conversation_lock.claim(None, session_id, key=self._key())
 
     def _key(self) -> Hashable:
-        """Return what is equal for transports that lead to the same place, as far as is known."""
+        """Return a key that is equal for transports to the same place, as far as is known."""
         from steersman.transports.command import CommandTransport  # noqa: PLC0415 - rarely needed
 
         transport = self._transport

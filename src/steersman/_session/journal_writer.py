@@ -169,7 +169,7 @@ class JournalSignal:
         return self._waiting_for_conversation if conversation_only else self._waiting
 
     def wait(self) -> JournalWait:
-        """Return what ends when the journal has grown or ended."""
+        """Return the wait that ends when the journal has grown or ended."""
         loop = asyncio.get_running_loop()
         return JournalWait(self._waiting, loop, has_ended=self.has_ended)
 

@@ -54,7 +54,7 @@ class AwaitFlag:
 
 
 def program_of(plan: LaunchPlan) -> Program:
-    """Return what identifies the program that the plan runs."""
+    """Return the identity of the program that the plan runs."""
     path = str(plan.launch.argv[0])
     try:
         found = os.stat(path)  # noqa: PTH116 - `pathlib` is slow to load

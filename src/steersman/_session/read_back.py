@@ -37,7 +37,7 @@ class Difference(NamedTuple):
 def differences(
     init: Init, options: Options, own_servers: Iterable[str], *, are_set: bool
 ) -> list[Difference]:
-    """Return what the CLI offers although it was not given.
+    """Return the settings in which the CLI offers more than it was given.
 
     `own_servers` are the keys of the in-process MCP servers. `are_set` is true once the session has
     changed the MCP servers of the running CLI.
@@ -94,7 +94,7 @@ def _servers_of_agents(options: Options) -> Iterable[str]:
 
 
 def unknown_names(init: Init, options: Options) -> list[str]:
-    """Return a text for each name in `options` that is not in the CLI's lists, in order.
+    """Return a sentence for each name in `options` that is not in the CLI's lists, in order.
 
     Tools that are built in count as known: the CLI does not list tools that a rule removes. Tools
     of a known MCP server count as known, because the server may connect later.

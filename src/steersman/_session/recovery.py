@@ -112,7 +112,7 @@ def continuation(asks: Sequence[StoredAsk]) -> str:
 
 
 def again(prompt: Json, words: str) -> list[Json]:
-    """Return what continues the turn of `prompt` if others stand behind it.
+    """Return the prompt that continues the turn of `prompt` if others stand behind it.
 
     The model would take `words` alone for the last turn of the conversation.
     """
