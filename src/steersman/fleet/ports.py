@@ -116,9 +116,6 @@ It may be called again with the same number, after a crash or beside a call in a
 stopped: `session.send(key=...)` makes sure that the turn runs once.
 """
 
-JobCode: TypeAlias = Callable[["Engine", JobSpec], Awaitable[JsonObject]]
-"""The code of a job: see `fleet.jobs.run_job`. It returns the result of the job."""
-
 
 class Engine(Protocol):
     """Keeps jobs, and runs them if it was made with a `Segment`.

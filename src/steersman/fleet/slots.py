@@ -101,7 +101,7 @@ class Slots:
     async def run(self, spec: JobSpec, number: int = 0, *, is_next: bool = False) -> SegmentEnd:
         """Run a segment once it has a slot, and return how it ended.
 
-        Raises `LimitReached` if its budget has no room. Cancelling the call cancels the segment.
+        One whose budget has no room ends as cancelled. Cancelling the call cancels the segment.
         """
         if spec.id in self._waiting:
             return SegmentEnd(state="again", why="it has not ended here", after=AGAIN)
