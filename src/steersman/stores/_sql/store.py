@@ -73,9 +73,14 @@ class SqlStore(SessionTable):
 
         return AskTable(self._database)
 
-    @cached_property
+    @property
     def work(self) -> WorkTable:
         """The leases and turns of conversations: the port `DurableWork`."""
+        return self._work
+
+    @cached_property
+    def _work(self) -> WorkTable:
+        # Not `work` itself: for pyright a cached property is none of a protocol.
         from steersman.stores._sql.work import WorkTable  # noqa: PLC0415 - as above
 
         return WorkTable(self._database, self.asks)
