@@ -16,9 +16,9 @@ from steersman._tool_names import near_miss
 from steersman.compat._calling import Call, call_here
 from steersman.compat._warnings import warn
 from steersman.hooks.events import HookEvent
-from steersman.hooks.mappings import EVENTS
 from steersman.hooks.matchers import is_list, names_in
 from steersman.hooks.registry import (
+    EVENTS,
     GUARDABLE,
     GUARDED,
     NEVER_CALLED,

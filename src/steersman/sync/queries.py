@@ -13,7 +13,7 @@ from steersman.agent import Session as AsyncSession
 from steersman.messages import Message
 from steersman.sync.items import Items
 from steersman.sync.session import Session
-from steersman.tools._run.threads import run_in_thread
+from steersman.tools._threads import run_in_thread
 
 
 class Query(Iterator[Message]):
