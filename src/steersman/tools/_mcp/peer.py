@@ -5,6 +5,10 @@ elicitation go to the user through `Caller.elicit`. A session has neither a mode
 server, so sampling and roots are refused, as by a client that never offered them. Messages are
 plain JSON-RPC mappings; the streams are those of the `mcp` package. The connection runs in a task
 of its own, so that cancel scopes inside that package never reach the tasks of callers.
+
+`mcp.ClientSession` does not serve instead: results pass through its models, so they are not
+forwarded as they came; it has no place for the CLI's request ids, which `mcp_instance` forwards;
+and it differs between the two majors.
 """
 
 from __future__ import annotations
