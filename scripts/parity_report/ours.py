@@ -93,7 +93,7 @@ def events() -> dict[str, type]:
 
 def outputs() -> dict[str, type]:
     """Return the event-specific outputs of hook replies, by the CLI's name of the event."""
-    return _by_tag(_descendants(hooks.outputs.Output))
+    return _by_tag(_descendants(hooks.replies.Output))
 
 
 @cache

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from steersman.messages.parsing import Message
     from steersman.options.keywords import OptionKwargs
     from steersman.ports import Clock, Transport
-    from steersman.tools._schema.output import Shape
+    from steersman.tools._schema.schema import Shape
 else:
     __getattr__, __dir__ = by_name(
         __name__,
@@ -586,7 +586,7 @@ def _uuid_of(key: str) -> str:
 
 
 def _shape(output: TypeForm[T]) -> Shape[T]:
-    from steersman.tools._schema.output import shape_of  # noqa: PLC0415 - most turns have no output
+    from steersman.tools._schema.schema import shape_of  # noqa: PLC0415 - most turns have no output
 
     try:
         return shape_of(output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steersman.hooks import PreToolUse, Reply, allow, defer
-from steersman.hooks.deferral import DeferralCheck
+from steersman.hooks.reply_checks import DeferralCheck
 
 
 def write(

@@ -60,7 +60,7 @@ from steersman.hooks import (
 from steersman.hooks.reply_checks import encode_reply, parse_reply
 
 CATALOGUE = Path(__file__).parents[1] / "samples" / "parity.json"
-CLASSES = [each for each in vars(hooks.outputs).values() if isinstance(each, type)]
+CLASSES = [each for each in vars(hooks.replies).values() if isinstance(each, type)]
 OUTPUTS = [each for each in CLASSES if issubclass(each, Output) and each is not Output]
 
 VERDICT = PermissionVerdict(

@@ -9,14 +9,14 @@ import pytest
 
 from steersman import hooks
 from steersman.errors import UsageError
-from steersman.hooks import guards, mappings
+from steersman.hooks import guards, registry
 
 h: Any = hooks
 g: Any = guards
-read: Any = mappings.hooks_from
+read: Any = registry.hooks_from
 
 MATCHER = "a tool name, `A|B`, a pattern, or None for all"
-EVENTS = ", ".join(sorted(mappings.EVENTS))
+EVENTS = ", ".join(sorted(registry.EVENTS))
 
 
 def look(_event: object) -> None: ...

@@ -25,7 +25,7 @@ from steersman.hooks import (
     deny,
     modify,
 )
-from steersman.hooks.outputs import ToolVerdict
+from steersman.hooks.replies import ToolVerdict
 from steersman.hooks.reply_checks import InvalidReply, changed_input, encode_reply, parse_reply
 
 

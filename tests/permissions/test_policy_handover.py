@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from steersman.permissions import Policy, allow, ask, deny
-from steersman.permissions.overlap import may_overlap
 from steersman.permissions.policy import settings_rules
-from steersman.permissions.rules import Match, ToolCall, parse_rule
+from steersman.permissions.rules import Match, ToolCall, may_overlap, parse_rule
 
 TOUCH = allow("Bash(touch *)")
 

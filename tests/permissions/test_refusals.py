@@ -16,18 +16,17 @@ from steersman.permissions import (
     questions,
     rules,
     updates,
-    user_questions,
 )
 
 # Without types, because every call is wrong.
 d: Any = decisions
 p: Any = policy
-q: Any = user_questions
+q: Any = questions
 u: Any = updates
 f: Any = policy_file
 parse_rule: Any = rules.parse_rule
 
-QUESTION: Any = user_questions.Question("?")
+QUESTION: Any = questions.Question("?")
 
 
 def made(payload: asks.Payload) -> Any:

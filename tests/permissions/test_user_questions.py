@@ -18,7 +18,7 @@ from steersman.permissions import (
     QuestionAnswer,
     QuestionAsk,
 )
-from steersman.permissions.user_questions import question_ask
+from steersman.permissions.questions import question_ask
 
 GIVEN: dict[str, Any] = {
     "questions": [

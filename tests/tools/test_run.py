@@ -9,8 +9,8 @@ import pytest
 
 from steersman.errors import UsageError
 from steersman.tools import ToolContext, tool
-from steersman.tools._run.heartbeats import running_calls
-from steersman.tools._run.threads import MOST_THREADS, run_in_thread
+from steersman.tools._calls import running_calls
+from steersman.tools._threads import MOST_THREADS, run_in_thread
 from tests.tools.clients import Client, failure, text
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from steersman._json import JsonDict
 from steersman.cli.call_text import CallView, brief, view
 from steersman.cli.chat_lines import ChatLines
-from steersman.cli.editing import EditFailed
 from steersman.cli.page import Page
-from steersman.cli.terminal_asks import DENIED, HIDDEN, KEYS, chosen, reason_of
+from steersman.cli.terminal_asks import DENIED, HIDDEN, KEYS, EditFailed, chosen, reason_of
 from steersman.permissions import (
     Allow,
     Decision,

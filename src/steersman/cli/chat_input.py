@@ -17,7 +17,7 @@ from prompt_toolkit.styles import Style
 
 from steersman._json import JsonDict
 from steersman.agent import When
-from steersman.cli.editing import edited
+from steersman.cli.terminal_asks import edited
 
 ANSWERS = ("y", "a", "n", "e", "?")
 

@@ -20,6 +20,7 @@ from steersman.cli.commands import SUMMARIES, Commands
 from steersman.cli.statuses import COMPLETED
 
 if TYPE_CHECKING:
+    Takes = argparse.ArgumentParser | argparse._ArgumentGroup  # pyright: ignore[reportPrivateUsage] # it has no public name
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # pyright: ignore[reportPrivateUsage] # it has no public name
 
 STORE_VARIABLE = "STEERSMAN_STORE"
@@ -94,7 +95,7 @@ def add_asks(commands: Commands) -> None:
         one.add_argument("ask", metavar="ASK", help="the id of the ask")
         one.add_argument("--session", metavar="ID", help="if two conversations have this id")
     given = answering.add_mutually_exclusive_group(required=True)
-    given.add_argument("--allow", action="store_true", help="let the tool run")
+    _flag(given, "--allow", "let the tool run")
     given.add_argument("--deny", metavar="TEXT", help="do not; the model reads the text")
     given.add_argument("--choose", metavar="TEXT", help="answer the one question of the ask")
     given.add_argument("--answer", metavar="JSON", help="an answer as JSON; - reads stdin")
@@ -147,9 +148,7 @@ def add_console(commands: Commands) -> None:
     )
     what = console.add_mutually_exclusive_group()
     what.add_argument("--agent", metavar="MODULE:NAME", help="the agent; default: Agent()")
-    what.add_argument(
-        "--demo", dest="is_demo", action="store_true", help="a scripted model: offline, no key"
-    )
+    _flag(what, "--demo", "a scripted model: offline, no key", dest="is_demo")
     console.add_argument("--port", type=int, default=0, help="default: one that is free")
     console.add_argument(
         "--journals", metavar="DIR", help="keep sessions and asks here; default: until the end"
@@ -165,13 +164,9 @@ def add_demo(commands: Commands) -> None:
         "Show a conversation in the terminal, offline and at no cost.",
     )
     where = demo.add_mutually_exclusive_group()
-    where.add_argument(
-        "--embedded", action="store_true", help="use the embedded scripted CLI, not the stock one"
-    )
-    where.add_argument(
-        "--real", action="store_true", help="use your own login and a real model; costs money"
-    )
-    demo.add_argument("--yes", action="store_true", help="with --real: do not ask first")
+    _flag(where, "--embedded", "use the embedded scripted CLI, not the stock one")
+    _flag(where, "--real", "use your own login and a real model; costs money")
+    _flag(demo, "--yes", "with --real: do not ask first")
     _run_by(demo, "steersman.cli.demo:play", with_stdin=True)
 
 
@@ -227,13 +222,7 @@ def add_fleet(commands: Commands) -> None:
     cancel = add_one("cancel", "cancel", "End a job as cancelled; a turn that runs is interrupted.")
     cancel.add_argument("job", metavar="JOB")
     for one in (worker, status, jobs, drain, cancel):
-        one.add_argument(
-            "--store",
-            metavar="URL",
-            default=os.environ.get(STORE_VARIABLE, ""),
-            help="sqlite:///absolute/path or postgresql://user@host/database;"
-            f" default: ${STORE_VARIABLE}",
-        )
+        _add_store(one, "sqlite:///absolute/path or postgresql://user@host/database")
     for one in (status, jobs):
         _add_json(one)
 
@@ -306,11 +295,9 @@ def add_journal(commands: Commands) -> None:
     show.add_argument(
         "--after", metavar="N", type=int, default=0, help="only entries above this number"
     )
-    show.add_argument(
-        "--partial", action="store_true", help="also partial messages and bookkeeping"
-    )
+    _flag(show, "--partial", "also partial messages and bookkeeping")
     policy.add_argument("policy", metavar="POLICY")
-    policy.add_argument("--changed", action="store_true", help="only calls with another outcome")
+    _flag(policy, "--changed", "only calls with another outcome")
 
 
 def add_migrate(commands: Commands) -> None:
@@ -325,9 +312,7 @@ def add_migrate(commands: Commands) -> None:
         listed on stderr, as `file:line: what`; the exit status is 1 then.""",
     )
     migrate.add_argument("paths", metavar="PATH", nargs="+")
-    migrate.add_argument(
-        "--write", action="store_true", help="write the files; without it, a diff is shown"
-    )
+    _flag(migrate, "--write", "write the files; without it, a diff is shown")
 
 
 def add_report(commands: Commands) -> None:
@@ -364,22 +349,10 @@ def add_run(commands: Commands) -> None:
     run.add_argument("prompt", metavar="PROMPT")
     _add_agent_words(run)
     run.add_argument("--schema", metavar="FILE", help="a JSON schema for the answer")
-    run.add_argument(
-        "--no-asks", action="store_true", help="deny what needs a permission; do not ask"
-    )
+    _flag(run, "--no-asks", "deny what needs a permission; do not ask")
     form = run.add_mutually_exclusive_group()
-    form.add_argument(
-        "--json",
-        dest="is_json",
-        action="store_true",
-        help="write one JSON object: answer, cost, calls",
-    )
-    form.add_argument(
-        "--stream-json",
-        dest="is_stream",
-        action="store_true",
-        help="write one JSON line per message",
-    )
+    _flag(form, "--json", "write one JSON object: answer, cost, calls", dest="is_json")
+    _flag(form, "--stream-json", "write one JSON line per message", dest="is_stream")
 
 
 def add_sessions(commands: Commands) -> None:
@@ -401,13 +374,11 @@ def add_sessions(commands: Commands) -> None:
 
 def _reading_sessions(add_one: AddAction) -> Sequence[argparse.ArgumentParser]:
     listing = add_one("list", "list_sessions", "List conversations, the newest first.")
-    listing.add_argument("--archived", action="store_true", help="also those that were archived")
+    _flag(listing, "--archived", "also those that were archived")
     show = add_one("show", "show_messages", "Show the messages of a conversation.")
     show.add_argument("--last", metavar="N", type=int, help="only the last messages")
     show.add_argument("--agent", metavar="ID", help="those of a subagent")
-    show.add_argument(
-        "--whole", action="store_true", help="also all lines of what tools were given and gave"
-    )
+    _flag(show, "--whole", "also all lines of what tools were given and gave")
     search = add_one(
         "search",
         "search",
@@ -446,14 +417,14 @@ def _changing_sessions(add_one: AddAction) -> Sequence[argparse.ArgumentParser]:
     export.add_argument("--format", dest="form", choices=forms, default=forms[0], help=_DEFAULT)
     export.add_argument("--output", "-o", metavar="FILE", help="default: stdout")
     remove = add_one("rm", "remove", "Remove conversations, with their subagents. Asks first.")
-    remove.add_argument("--yes", action="store_true", help="do not ask first")
+    _flag(remove, "--yes", "do not ask first")
     for one in (rename, tag, fork, export):
         one.add_argument("session", metavar="SESSION")
     remove.add_argument("session", metavar="SESSION", nargs="+")
     rename.add_argument("title", metavar="TITLE")
     tag.add_argument("tag", metavar="TAG", nargs="?")
     for one in (rename, tag, remove):
-        one.add_argument("--force", action="store_true", help="even while a CLI has it open")
+        _flag(one, "--force", "even while a CLI has it open")
     return rename, tag, fork, export, remove
 
 
@@ -467,9 +438,7 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
         help="conversations of this directory, and of its other worktrees;"
         " default: the current directory",
     )
-    place.add_argument(
-        "--all", dest="is_all", action="store_true", help="conversations of all directories"
-    )
+    _flag(place, "--all", "conversations of all directories", dest="is_all")
     place.add_argument("--config", metavar="DIR", help="another directory than ~/.claude")
     place.add_argument("--store", metavar="URL", help="a session store, as for `steersman asks`")
 
@@ -497,16 +466,20 @@ def _add_agent_words(parser: argparse.ArgumentParser) -> None:
 _DEFAULT = "default: %(default)s"
 
 
+def _flag(to: Takes, name: str, text: str, *, dest: str | None = None) -> None:
+    to.add_argument(name, action="store_true", dest=dest or name[2:].replace("-", "_"), help=text)
+
+
 def _add_json(parser: argparse.ArgumentParser, text: str = "JSON, one object per line") -> None:
-    parser.add_argument("--json", dest="is_json", action="store_true", help=text)
+    _flag(parser, "--json", text, dest="is_json")
 
 
-def _add_store(parser: argparse.ArgumentParser) -> None:
+def _add_store(parser: argparse.ArgumentParser, forms: str = STORE_FORMS) -> None:
     parser.add_argument(
         "--store",
         metavar="URL",
         default=os.environ.get(STORE_VARIABLE, ""),
-        help=f"{STORE_FORMS}; default: ${STORE_VARIABLE}",
+        help=f"{forms}; default: ${STORE_VARIABLE}",
     )
 
 

@@ -25,9 +25,9 @@ from steersman.compat._shapes.permissions import (
 )
 from steersman.compat._warnings import warn
 from steersman.hooks.events import HookEvent
-from steersman.hooks.mappings import EVENTS
 from steersman.hooks.matchers import is_list, names_in
 from steersman.hooks.registry import (
+    EVENTS,
     GUARDABLE,
     GUARDED,
     NEVER_CALLED,

@@ -21,8 +21,8 @@ from steersman.compat._tool_schemas import schema_of
 from steersman.compat._warnings import warn
 from steersman.ports import Caller
 from steersman.tools._mcp.jsonrpc import jsonrpc_result
-from steersman.tools._run.threads import is_async
 from steersman.tools._schema.signatures import Arguments
+from steersman.tools._threads import is_async
 from steersman.tools.context import ToolContext
 from steersman.tools.definition import Call as NativeCall
 from steersman.tools.definition import Tool

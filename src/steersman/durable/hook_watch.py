@@ -15,9 +15,8 @@ from typing import Any
 from steersman._json import JsonDict, is_mapping
 from steersman.hooks.events import PreToolUse
 from steersman.hooks.matchers import matches
-from steersman.hooks.outputs import Context, ToolVerdict
 from steersman.hooks.registry import Registered
-from steersman.hooks.replies import Reply
+from steersman.hooks.replies import Context, Reply, ToolVerdict
 
 ARRIVAL = 2.0
 """Seconds for the CLI to call the other hooks, which it does at the same time."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from steersman._json import Json, JsonDict
 from steersman._struct import WireStruct
-from steersman.hooks.outputs import (
+from steersman.hooks.replies import (
     CwdChangedOutput,
     ElicitationOutput,
     ElicitationResultOutput,

@@ -20,8 +20,7 @@ from steersman.errors import Described, UsageError
 from steersman.hooks.blocked_paths import Unreadable, find_blocked, parse_blocked
 from steersman.hooks.events import HookEvent, PostToolUse, PreToolUse
 from steersman.hooks.matchers import check_matcher, check_tool_names, fits_tool
-from steersman.hooks.outputs import PostToolUseOutput
-from steersman.hooks.replies import Reply, deny
+from steersman.hooks.replies import PostToolUseOutput, Reply, deny
 
 __all__ = [
     "Log",

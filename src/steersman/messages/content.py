@@ -1,7 +1,7 @@
 """Content blocks, which the content of a message is a list of.
 
-To add a block, write its class here (or in `server_tools`, if the API made it) and name it in
-`KnownBlock`.
+To add a block, write its class here and name it in `KnownBlock`, or in `ServerBlock` if the API
+made it.
 """
 
 from __future__ import annotations
@@ -14,25 +14,36 @@ from msgspec.structs import force_setattr
 from steersman import _json
 from steersman._json import Json, JsonDict
 from steersman._struct import CONVERT_ERRORS, SOURCE, Path, WireStruct, set_source
-from steersman.messages.server_tools import ServerBlock
 
 if TYPE_CHECKING:
     from steersman.messages.builtin import ToolInput
 
 __all__ = [
+    "AdvisorToolResultBlock",
+    "BashCodeExecutionToolResultBlock",
     "Block",
+    "CodeExecutionToolResultBlock",
     "CompactionBlock",
     "ContainerUploadBlock",
     "DocumentBlock",
     "FallbackBlock",
     "ImageBlock",
+    "McpToolResultBlock",
+    "McpToolUseBlock",
     "RedactedThinkingBlock",
     "SearchResultBlock",
+    "ServerBlock",
+    "ServerToolResult",
+    "ServerToolUseBlock",
     "TextBlock",
+    "TextEditorCodeExecutionToolResultBlock",
     "ThinkingBlock",
     "ToolResultBlock",
+    "ToolSearchToolResultBlock",
     "ToolUseBlock",
     "UnknownBlock",
+    "WebFetchToolResultBlock",
+    "WebSearchToolResultBlock",
 ]
 
 
@@ -121,6 +132,94 @@ class CompactionBlock(WireStruct, frozen=True, kw_only=True, tag="compaction"):
 
 class FallbackBlock(WireStruct, frozen=True, kw_only=True, tag="fallback"):
     """Another model answers from here on; `raw` has the details."""
+
+
+class ServerToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="server_tool_use"):
+    """The model uses a tool of the API, which also runs it."""
+
+    id: str = ""
+    name: str = ""
+    input: JsonDict = {}
+
+
+class ServerToolResult(WireStruct, frozen=True, kw_only=True):
+    """The fields of every result of an API tool."""
+
+    tool_use_id: str = ""
+    content: Json = None
+
+
+class WebSearchToolResultBlock(
+    ServerToolResult, frozen=True, kw_only=True, tag="web_search_tool_result"
+):
+    """The results of a web search: a list, or an error."""
+
+
+class WebFetchToolResultBlock(
+    ServerToolResult, frozen=True, kw_only=True, tag="web_fetch_tool_result"
+):
+    """A fetched page, or an error."""
+
+
+class AdvisorToolResultBlock(
+    ServerToolResult, frozen=True, kw_only=True, tag="advisor_tool_result"
+):
+    """The advice of another model."""
+
+
+class CodeExecutionToolResultBlock(
+    ServerToolResult, frozen=True, kw_only=True, tag="code_execution_tool_result"
+):
+    """The output of a program that the API ran."""
+
+
+class BashCodeExecutionToolResultBlock(
+    ServerToolResult, frozen=True, kw_only=True, tag="bash_code_execution_tool_result"
+):
+    """The output of a command that the API ran."""
+
+
+class TextEditorCodeExecutionToolResultBlock(
+    ServerToolResult, frozen=True, kw_only=True, tag="text_editor_code_execution_tool_result"
+):
+    """A file that the API showed or edited."""
+
+
+class ToolSearchToolResultBlock(
+    ServerToolResult, frozen=True, kw_only=True, tag="tool_search_tool_result"
+):
+    """The tools that a tool search found."""
+
+
+class McpToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="mcp_tool_use"):
+    """The model uses a tool of an MCP server that the API is connected to."""
+
+    id: str = ""
+    name: str = ""
+    server_name: str = ""
+    input: JsonDict = {}
+
+
+class McpToolResultBlock(WireStruct, frozen=True, kw_only=True, tag="mcp_tool_result"):
+    """The result of a tool of an MCP server that the API is connected to."""
+
+    tool_use_id: str = ""
+    content: str | list[JsonDict] | None = None
+    is_error: bool = False
+
+
+ServerBlock = (
+    ServerToolUseBlock
+    | WebSearchToolResultBlock
+    | WebFetchToolResultBlock
+    | AdvisorToolResultBlock
+    | CodeExecutionToolResultBlock
+    | BashCodeExecutionToolResultBlock
+    | TextEditorCodeExecutionToolResultBlock
+    | ToolSearchToolResultBlock
+    | McpToolUseBlock
+    | McpToolResultBlock
+)
 
 
 class UnknownBlock(WireStruct, frozen=True, kw_only=True):

@@ -5,7 +5,8 @@ Every JSON object becomes a message: one of a known class, or an `UnknownMessage
 
 from __future__ import annotations
 
-from typing import cast, get_args
+import math
+from typing import TypeGuard, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -25,14 +26,28 @@ from steersman._struct import (
 )
 from steersman.errors import UsageError
 from steersman.messages.base import LINE, MessageWire, line_of
+from steersman.messages.content import Block, TextBlock, ToolResultBlock, ToolUseBlock
 from steersman.messages.limits import LimitMessage
-from steersman.messages.notes import HookMessage, NoteMessage
+from steersman.messages.notes import HookMessage, NoteMessage, TranscriptMessage
 from steersman.messages.system import SystemMessage, SystemWire
 from steersman.messages.tasks import TaskMessage
-from steersman.messages.transcripts import TranscriptMessage
-from steersman.messages.turns import Assistant, StreamEvent, TurnMessage, set_line
+from steersman.messages.turns import Assistant, Result, StreamEvent, TurnMessage, User, set_line
 
-__all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "to_json"]
+__all__ = [
+    "Message",
+    "UnknownMessage",
+    "format_cost",
+    "from_json",
+    "is_result",
+    "parse_message",
+    "text_of",
+    "to_json",
+    "tool_results_of",
+    "tool_uses_of",
+]
+
+SMALLEST = 0.0001
+"""Dollars; a smaller amount is shown as less than this."""
 
 
 class UnknownMessage(MessageWire, frozen=True, kw_only=True):
@@ -154,3 +169,55 @@ def _plain(value: Json) -> Json:
     names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
     system = {"type": "system"} if isinstance(value, SystemWire) else {}
     return {**system, **tag, **{wire: _plain(getattr(value, name)) for wire, name in names}}
+
+
+def text_of(message: Message) -> str:
+    """Return the text of `message` without thinking and tools, or "" if it has none.
+
+    For a result this is the final answer; for a partial message, the text that it adds.
+    """
+    match message:
+        case Assistant() | User():
+            return "".join(
+                block.text for block in _blocks_of(message) if isinstance(block, TextBlock)
+            )
+        case Result():
+            return message.result or ""
+        case StreamEvent(event={"delta": {"type": "text_delta", "text": str(text)}}):
+            return text
+        case _:
+            return ""
+
+
+def tool_uses_of(message: Message) -> list[ToolUseBlock]:
+    """Return the tool uses in `message`."""
+    return [block for block in _blocks_of(message) if isinstance(block, ToolUseBlock)]
+
+
+def tool_results_of(message: Message) -> list[ToolResultBlock]:
+    """Return the tool results in `message`."""
+    return [block for block in _blocks_of(message) if isinstance(block, ToolResultBlock)]
+
+
+def is_result(message: Message) -> TypeGuard[Result]:
+    """Whether `message` ends a turn."""
+    return isinstance(message, Result)
+
+
+def format_cost(usd: float | None) -> str:
+    """Format an amount: `$0.0234`, `$12.50`, `$1,234.00`, or `unknown` for None or NaN."""
+    if usd is None or not math.isfinite(usd):
+        return "unknown"
+    if usd < 0:
+        return f"-{format_cost(-usd)}"
+    if 0 < usd < SMALLEST:
+        return f"<${SMALLEST}"
+    # Below a dollar, cents are too coarse: an answer often costs less than one.
+    return f"${usd:.4f}" if 0 < round(usd, 4) < 1 else f"${usd:,.2f}"
+
+
+def _blocks_of(message: Message) -> list[Block]:
+    if not isinstance(message, Assistant | User):
+        return []
+    content = message.content
+    return content if _json.is_array(content) else [TextBlock(text=str(content))]

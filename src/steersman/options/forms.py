@@ -85,7 +85,7 @@ def read_hooks(name: str, given: object) -> Hooks:
     """Return a `Hooks` unchanged, and a mapping in the official SDKs' form as a `Hooks`."""
     if _is_hooks(given):
         return given
-    from steersman.hooks.mappings import hooks_from  # noqa: PLC0415 - for the official SDKs' form
+    from steersman.hooks.registry import hooks_from  # noqa: PLC0415 - for the official SDKs' form
 
     return hooks_from(name, given)
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from steersman._json import JsonObject
-from steersman.hooks.mappings import HookForms
-from steersman.hooks.registry import Hooks
+from steersman.hooks.registry import HookForms, Hooks
 from steersman.options.agents import AgentDefinition
 from steersman.options.checks import Effort, PermissionMode, SettingSource
 from steersman.options.limits import Budget, Limits, Park, Revival, StartupLimits, Watchdog

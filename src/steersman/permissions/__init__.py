@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from steersman.permissions.questions import *
     from steersman.permissions.rules import *
     from steersman.permissions.updates import *
-    from steersman.permissions.user_questions import *
 
     __all__: list[str]
 else:
@@ -32,13 +31,15 @@ else:
             "MAIN Explanation Policy PolicyRule Predicate RecordedCall RuleWords Verdict"
             " DryRun allow ask deny"
         ),
-        "questions": "CanUseTool Elicitation PermissionContext Scope UserDialog",
+        "questions": (
+            "ASK_USER_QUESTION CanUseTool Choice Elicitation PermissionContext Question"
+            " QuestionAnswer QuestionAsk Scope UserDialog"
+        ),
         "rules": "Match Rule ToolCall parse_rule",
         "updates": (
             "AddDirectories AddRules Behavior Destination PermissionUpdate RemoveDirectories"
             " RemoveRules ReplaceRules SetMode ToolRule make_effective"
         ),
-        "user_questions": "ASK_USER_QUESTION Choice Question QuestionAnswer QuestionAsk",
     }
     _NAMES = {home: tuple(names.split()) for home, names in _HOMES.items()}
     __getattr__, __dir__ = by_name(__name__, _NAMES)

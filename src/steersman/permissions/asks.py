@@ -9,19 +9,17 @@ from steersman._json import JsonDict
 from steersman.errors import UsageError
 from steersman.permissions.decisions import Allow, Deny, DialogAnswer, ElicitationAnswer
 from steersman.permissions.questions import (
+    ASK_USER_QUESTION,
     CanUseTool,
     Elicitation,
     PermissionContext,
-    Scope,
-    UserDialog,
-)
-from steersman.permissions.updates import PermissionUpdate
-from steersman.permissions.user_questions import (
-    ASK_USER_QUESTION,
     QuestionAnswer,
     QuestionAsk,
+    Scope,
+    UserDialog,
     question_ask,
 )
+from steersman.permissions.updates import PermissionUpdate
 
 __all__ = ["Answer", "Ask", "AskKind", "EarlierAnswer", "Payload"]
 

@@ -24,9 +24,8 @@ from steersman.permissions.decisions import (
     DialogAnswer,
     ElicitationAnswer,
 )
-from steersman.permissions.questions import CanUseTool, Elicitation, UserDialog
+from steersman.permissions.questions import CanUseTool, Elicitation, QuestionAnswer, UserDialog
 from steersman.permissions.updates import read_update
-from steersman.permissions.user_questions import QuestionAnswer
 
 __all__ = ["answer_from_json", "answer_to_json", "ask_from_json", "ask_to_json"]
 

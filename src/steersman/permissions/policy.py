@@ -17,10 +17,18 @@ from steersman._effort import MOST_STEPS
 from steersman._json import JsonObject, is_sequence
 from steersman._tool_names import MAIN_AGENT
 from steersman.errors import Described, UsageError
-from steersman.permissions.overlap import is_fence, may_overlap
 from steersman.permissions.paths import Place, is_protected
 from steersman.permissions.policy_file import PolicyTable, read_table
-from steersman.permissions.rules import EDITING, READING, Match, Rule, ToolCall, parse_rule
+from steersman.permissions.rules import (
+    EDITING,
+    READING,
+    Match,
+    Rule,
+    ToolCall,
+    is_fence,
+    may_overlap,
+    parse_rule,
+)
 from steersman.permissions.shell import commands_in, is_readable
 from steersman.permissions.updates import Behavior
 from steersman.permissions.writes import may_write

@@ -35,7 +35,13 @@ from steersman.permissions.shell import (
 from steersman.permissions.updates import RULE_TEXT, Behavior
 from steersman.permissions.urls import grants_url, stops_url
 
-__all__ = ["Match", "Rule", "ToolCall", "parse_rule"]
+__all__ = [
+    "Match",
+    "Rule",
+    "ToolCall",
+    "parse_rule",
+]
+
 
 EDITING = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 READING = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read"})
@@ -47,6 +53,8 @@ READERS = frozenset(
 """Commands that write no file unless their output is redirected."""
 WRITERS = frozenset({"cp", "mkdir", "mv", "rm", "rmdir", "sed", "tee", "touch"})
 """Commands whose arguments the CLI treats as written files. Other commands may write too."""
+
+FILES = EDITING | READING
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,3 +262,45 @@ def _is_skill(content: str, name: str) -> bool:
     if content.endswith(":*"):
         return name == content[:-2] or name.startswith(f"{content[:-2]}:")
     return name == content
+
+
+def may_overlap(one: Rule, other: Rule) -> bool:
+    """Return whether one call could be covered by both rules."""
+    if one.tool.startswith("mcp__") and other.tool.startswith("mcp__"):
+        return _may_be_one_tool(one.tool, other.tool)
+    if "*" in one.tool or "*" in other.tool:
+        return True
+    if one.tool == other.tool or _shares_a_family(one.tool, other.tool):
+        return True
+    return _is_about_files_of(one, other) or _is_about_files_of(other, one)
+
+
+def _may_be_one_tool(one: str, other: str) -> bool:
+    """Compare the texts before the first wildcard: one must be the beginning of the other."""
+    before, behind = one.partition("*")[0], other.partition("*")[0]
+    return before.startswith(behind) or behind.startswith(before)
+
+
+def _shares_a_family(one: str, other: str) -> bool:
+    return any({one, other} <= family for family in (AGENTS, COMMAND_FIELDS.keys(), FILES))
+
+
+def _is_about_files_of(rule: Rule, command: Rule) -> bool:
+    """Return whether a rule with a path could be about a command that names the file."""
+    return rule.tool in FILES and rule.content is not None and command.tool in COMMAND_FIELDS
+
+
+def is_fence(guard: Rule, approval: Rule) -> bool:
+    """Return whether what a guard stops can be done in another way that the approval allows.
+
+    Beside an approval of every command, a guard about a program or a file does not stop a copy of
+    the program, a script, or a program that opens the file. Beside one of every subcommand of a
+    program, a guard about one of them does not stop an alias.
+    """
+    if guard.content is None or approval.tool != BASH:
+        return False
+    if approval.content is None:
+        return guard.tool == BASH or guard.tool in FILES
+    before, star, _ = approval.content.replace(":*", " *").partition("*")
+    words = before.split()
+    return guard.tool == BASH and bool(star) and guard.content.split()[: len(words)] == words

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from typing import TypeGuard
 from urllib.parse import unquote
 
-from steersman.permissions.shell import Match
-from steersman.permissions.shell_patterns import CommandPattern
+from steersman.permissions.shell import CommandPattern, Match
 
 LIMIT = 16 * 1024
 """Characters; a longer URL is not plain."""

@@ -4,9 +4,16 @@ for skill in discover(project="."):
     print(skill.name, skill.description)
 """
 
-from steersman.skills.discovery import Skill, discover, read_skill, user_directory
+from steersman.skills.discovery import (
+    PluginManifest,
+    Skill,
+    check_plugins,
+    discover,
+    read_plugin,
+    read_skill,
+    user_directory,
+)
 from steersman.skills.front_matter import split_front_matter
-from steersman.skills.plugins import PluginManifest, check_plugins, read_plugin
 
 __all__ = [
     "PluginManifest",

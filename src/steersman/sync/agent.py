@@ -24,7 +24,7 @@ from steersman.options.fields import options_from
 from steersman.sync.callbacks import with_threads
 from steersman.sync.items import Items
 from steersman.sync.session import Session
-from steersman.tools._run.threads import run_in_thread
+from steersman.tools._threads import run_in_thread
 from steersman.transports.at_exit import AT_EXIT
 
 if TYPE_CHECKING:

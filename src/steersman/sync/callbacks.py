@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from steersman.hooks.registry import Hooks, unchecked
 from steersman.options.fields import Options, options_from
 from steersman.sync.inbox import Inbox
-from steersman.tools._run.threads import is_async, run_in_thread
+from steersman.tools._threads import is_async, run_in_thread
 
 if TYPE_CHECKING:
     from steersman.options.keywords import OptionKwargs

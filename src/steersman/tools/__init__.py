@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from steersman._lazy import by_name
 
 if TYPE_CHECKING:
-    from steersman.tools._schema.output import Shape, shape_of
+    from steersman.tools._schema.schema import Shape, shape_of
     from steersman.tools.context import ToolContext
     from steersman.tools.definition import Tool, ToolHints, tool
     from steersman.tools.mcp_remote import RemoteCall, RemoteLimits, RemoteTools
@@ -28,7 +28,7 @@ else:
             "context": ("ToolContext",),
             "definition": ("Tool", "ToolHints", "tool"),
             "mcp_remote": ("RemoteCall", "RemoteLimits", "RemoteTools"),
-            "_schema.output": ("Shape", "shape_of"),
+            "_schema.schema": ("Shape", "shape_of"),
             "prompts": ("Prompt", "prompt"),
             "resources": ("Resource", "resource"),
             "results": ("ToolError", "ToolResult", "error_result", "image_result", "text_result"),

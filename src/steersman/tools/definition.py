@@ -16,11 +16,10 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpac
 from steersman._json import Json, JsonDict
 from steersman.errors import UsageError
 from steersman.ports import JsonObject
-from steersman.tools._run.concurrency import ConcurrencyLimit
-from steersman.tools._run.threads import Function, is_async
 from steersman.tools._schema.declared import InputSchema, declared_arguments
 from steersman.tools._schema.docstrings import read_docstring
 from steersman.tools._schema.signatures import Arguments, arguments_of
+from steersman.tools._threads import ConcurrencyLimit, Function, is_async
 from steersman.tools.context import ToolContext
 
 YES_OR_NO = ("read_only", "destructive", "idempotent", "open_world", "always_load")

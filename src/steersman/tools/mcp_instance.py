@@ -24,8 +24,7 @@ from steersman.tools._mcp.jsonrpc import (
     jsonrpc_request,
 )
 from steersman.tools._mcp.package import LowLevelServer, Streams, memory_streams, run_server
-from steersman.tools._mcp.peer import ConnectionLost, McpConnection
-from steersman.tools._mcp.server_requests import CAPABILITIES, answer_server
+from steersman.tools._mcp.peer import CAPABILITIES, ConnectionLost, McpConnection, answer_server
 
 START_TIMEOUT = 30.0
 """Seconds that a server's lifespan may take to start."""

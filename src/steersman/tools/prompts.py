@@ -22,9 +22,9 @@ from steersman.tools._mcp.jsonrpc import (
     check_no_cursor,
     required_text,
 )
-from steersman.tools._run.threads import Function, Handler, handler_of, run_handler
 from steersman.tools._schema.docstrings import read_docstring
 from steersman.tools._schema.signatures import Arguments, arguments_of
+from steersman.tools._threads import Function, Handler, handler_of, run_handler
 from steersman.tools.results import text_block
 
 

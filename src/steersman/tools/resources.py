@@ -22,8 +22,8 @@ from steersman.tools._mcp.jsonrpc import (
     check_no_cursor,
     required_text,
 )
-from steersman.tools._run.threads import Function, Handler, handler_of, parameter_names, run_handler
 from steersman.tools._schema.docstrings import read_docstring
+from steersman.tools._threads import Function, Handler, handler_of, parameter_names, run_handler
 from steersman.tools.results import is_bytes, plain_text
 
 Content: TypeAlias = str | bytes | Callable[..., Any]

@@ -17,8 +17,8 @@ from steersman._arguments import check_callback
 from steersman._json import Json
 from steersman.errors import ToolExecutionError, UsageError
 from steersman.ports import JsonObject
-from steersman.tools._run.heartbeats import RunningCall, running_calls
-from steersman.tools._run.threads import run_in_thread
+from steersman.tools._calls import RunningCall, running_calls
+from steersman.tools._threads import run_in_thread
 from steersman.tools.context import ToolContext
 from steersman.tools.definition import AnyTool
 from steersman.tools.results import ToolError, error_result, wire_result

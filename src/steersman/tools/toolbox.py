@@ -15,6 +15,7 @@ from typing import Generic, TypeVar, Unpack, cast
 from steersman._json import Json, JsonDict, is_mapping
 from steersman.errors import UsageError
 from steersman.ports import Caller, JsonObject
+from steersman.tools._calls import running_calls
 from steersman.tools._mcp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -30,8 +31,7 @@ from steersman.tools._mcp.jsonrpc import (
     meta_of,
     notification,
 )
-from steersman.tools._run.heartbeats import running_calls
-from steersman.tools._run.threads import Function
+from steersman.tools._threads import Function
 from steersman.tools.context import ToolContext, call_in
 from steersman.tools.definition import AnyTool, as_tool
 from steersman.tools.prompts import Prompt, prompt_methods

@@ -30,7 +30,7 @@ from steersman.hooks import (
     context,
     modify,
 )
-from steersman.hooks.outputs import ToolVerdict
+from steersman.hooks.replies import ToolVerdict
 from steersman.testing.faults import VirtualClockLoop
 from tests._session.requests.test_hooks import denied, on, runner_of
 

@@ -19,8 +19,8 @@ from steersman.tools._mcp.jsonrpc import (
     notification,
     required_text,
 )
-from steersman.tools._mcp.server_requests import answer_server
-from steersman.tools._mcp.tool_names import ExposedTools, ToolFilter, expose
+from steersman.tools._mcp.peer import answer_server
+from steersman.tools.mcp_remote import ExposedTools, ToolFilter, expose
 
 
 def test_messages_have_the_fields_of_json_rpc() -> None:

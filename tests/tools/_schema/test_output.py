@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from steersman.errors import UsageError
-from steersman.tools._schema.output import shape_of
+from steersman.tools._schema.schema import shape_of
 
 
 class ModelTodo(pydantic.BaseModel):

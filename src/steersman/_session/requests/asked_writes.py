@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from steersman import _json
 from steersman.hooks.events import PreToolUse
-from steersman.hooks.outputs import ToolVerdict
-from steersman.hooks.replies import Reply
+from steersman.hooks.replies import Reply, ToolVerdict
 from steersman.permissions.writes import may_write
 
 NOT_ASKED = (

@@ -24,7 +24,6 @@ from steersman._protocol.events import HookAsked
 from steersman._session.requests.asked_writes import objection_to_ask
 from steersman._session.requests.failures import raise_soon
 from steersman._struct import set_source
-from steersman.hooks.deferral import DeferralCheck
 from steersman.hooks.events import (
     HookEvent,
     PermissionRequest,
@@ -33,10 +32,10 @@ from steersman.hooks.events import (
     SessionStart,
 )
 from steersman.hooks.matchers import fits_tool, is_list, matches, shown_to
-from steersman.hooks.outputs import SessionStartOutput, ToolVerdict
 from steersman.hooks.registry import Registered
-from steersman.hooks.replies import AsyncReply, Reply
+from steersman.hooks.replies import AsyncReply, Reply, SessionStartOutput, ToolVerdict
 from steersman.hooks.reply_checks import (
+    DeferralCheck,
     InvalidReply,
     blocking_reply,
     changed_input,

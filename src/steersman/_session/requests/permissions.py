@@ -39,8 +39,7 @@ from steersman.permissions import (
     UserDialog,
     make_effective,
 )
-from steersman.permissions.questions import Scope, remembering_updates
-from steersman.permissions.user_questions import question_ask
+from steersman.permissions.questions import Scope, question_ask, remembering_updates
 from steersman.ports import (
     Approver,
     Asks,

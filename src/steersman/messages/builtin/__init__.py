@@ -16,7 +16,6 @@ from steersman.messages.builtin import (
     schedules,
     shell,
     table,
-    todos,
     user,
     web,
 )
@@ -29,7 +28,6 @@ from steersman.messages.builtin.planning import *
 from steersman.messages.builtin.schedules import *
 from steersman.messages.builtin.shell import *
 from steersman.messages.builtin.table import *
-from steersman.messages.builtin.todos import *
 from steersman.messages.builtin.user import *
 from steersman.messages.builtin.web import *
 
@@ -43,6 +41,5 @@ __all__ += planning.__all__
 __all__ += schedules.__all__
 __all__ += shell.__all__
 __all__ += table.__all__
-__all__ += todos.__all__
 __all__ += user.__all__
 __all__ += web.__all__

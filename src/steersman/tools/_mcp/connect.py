@@ -30,13 +30,13 @@ from steersman.tools._mcp.package import (
     open_sse,
 )
 from steersman.tools._mcp.peer import (
+    CAPABILITIES,
     ConnectionLost,
     McpConnection,
     OnNotification,
     OnRequest,
     reason_of,
 )
-from steersman.tools._mcp.server_requests import CAPABILITIES
 from steersman.tools._mcp.stdio import open_stdio
 
 PROTOCOL_VERSION = "2025-11-25"

@@ -1,8 +1,14 @@
 """The client's end of one MCP connection.
 
-Matches responses to requests and passes on what the server sends by itself. Messages are plain
-JSON-RPC mappings; the streams are those of the `mcp` package. The connection runs in a task of its
-own, so that cancel scopes inside that package never reach the tasks of callers.
+Matches responses to requests and passes on what the server sends by itself: its requests for an
+elicitation go to the user through `Caller.elicit`. A session has neither a model nor folders for a
+server, so sampling and roots are refused, as by a client that never offered them. Messages are
+plain JSON-RPC mappings; the streams are those of the `mcp` package. The connection runs in a task
+of its own, so that cancel scopes inside that package never reach the tasks of callers.
+
+`mcp.ClientSession` does not serve instead: results pass through its models, so they are not
+forwarded as they came; it has no place for the CLI's request ids, which `mcp_instance` forwards;
+and it differs between the two majors.
 """
 
 from __future__ import annotations
@@ -14,9 +20,18 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import cast
 
-from steersman._json import is_object
-from steersman.ports import JsonObject
-from steersman.tools._mcp.jsonrpc import INTERNAL_ERROR, RequestId, cancellation, jsonrpc_error
+from steersman._json import JsonDict, is_object
+from steersman.permissions import Elicitation, ElicitationAnswer
+from steersman.ports import Caller, JsonObject
+from steersman.tools._mcp.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    RequestId,
+    cancellation,
+    jsonrpc_error,
+    jsonrpc_result,
+)
 from steersman.tools._mcp.package import Streams, WriteStream, as_message, as_plain, bad_inputs
 
 CLOSE_TIMEOUT = 6.0
@@ -24,6 +39,14 @@ CLOSE_TIMEOUT = 6.0
 EXIT_TIMEOUT = 1.0
 """Seconds that a failed write waits for the reading side to report why the connection ended."""
 LONGEST_REASON = 500
+
+CAPABILITIES: JsonObject = {"elicitation": {"form": {}, "url": {}}}
+"""The capabilities that servers are offered. The CLI itself offers none."""
+
+REFUSED = {
+    "sampling/createMessage": "this client samples no model for MCP servers",
+    "roots/list": "this client shows no roots to MCP servers",
+}
 
 OnNotification = Callable[[JsonObject], None]
 OnRequest = Callable[[JsonObject], Awaitable[JsonObject]]
@@ -261,3 +284,42 @@ def reason_of(error: BaseException) -> str:
         inside = cast("BaseExceptionGroup[BaseException]", inside).exceptions[0]
     kind, text = type(inside).__name__, " ".join(str(inside).split())
     return f"{kind}: {text}"[:LONGEST_REASON] if text else kind
+
+
+async def answer_server(request: JsonObject, caller: Caller | None) -> JsonObject:
+    """Return the response to a server's request; without a caller, elicitations are declined."""
+    request_id, method = request["id"], request["method"]
+    if method == "ping":
+        return jsonrpc_result(request_id, {})
+    if method != "elicitation/create":
+        reason = REFUSED.get(method, f"method not found: {method}")
+        return jsonrpc_error(request_id, METHOD_NOT_FOUND, reason)
+    params = request.get("params")
+    if not is_object(params):
+        return jsonrpc_error(request_id, INVALID_PARAMS, "params: an object is needed")
+    answer = ElicitationAnswer("decline")
+    if caller is not None and caller.elicit is not None:
+        answer = await caller.elicit(_elicitation(params, caller.server))
+    return jsonrpc_result(request_id, _encode(answer))
+
+
+def _elicitation(params: JsonObject, server: str) -> Elicitation:
+    requested = params.get("requestedSchema")
+    schema = requested if is_object(requested) else None
+    fields = schema.get("properties") if schema else None
+    return Elicitation(
+        mcp_server_name=server,
+        message=str(params.get("message", "")),
+        mode=str(params.get("mode", "form")),
+        requested_schema=schema,
+        property_order=list(fields) if is_object(fields) else [],
+        url=params.get("url"),
+        elicitation_id=params.get("elicitationId"),
+    )
+
+
+def _encode(answer: ElicitationAnswer) -> JsonObject:
+    encoded: JsonDict = {"action": answer.action}
+    if answer.action == "accept" and answer.content is not None:
+        encoded["content"] = dict(answer.content)
+    return encoded

@@ -14,9 +14,8 @@ import msgspec
 
 from steersman._json import Json, JsonDict, JsonObject, is_array
 from steersman.errors import UsageError
-from steersman.tools._schema.annotations import msgspec_readable
-from steersman.tools._schema.output import shape_of
-from steersman.tools._schema.reading import reader_of, union_stand_in
+from steersman.tools._schema.reading import msgspec_readable, reader_of, union_stand_in
+from steersman.tools._schema.schema import shape_of
 from steersman.tools._schema.signatures import Arguments, Field, record_class, record_of
 from steersman.tools._schema.stand_ins import Annotation, Read, StandIn, stand_in
 

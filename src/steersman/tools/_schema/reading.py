@@ -1,17 +1,25 @@
 """Plain JSON → typed values, and the fields of dataclasses, TypedDicts and structs.
 
+An annotation that msgspec refuses, or reads differently from pydantic to which it belongs, is
+rewritten with a stand-in.
+
 A value that does not fit is refused with its path and the reason.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+import inspect
+import types
+from collections.abc import Callable, Iterable, Iterator
 from typing import (
+    Annotated,
     Any,
     ClassVar,
+    Literal,
     TypeAlias,
     TypeGuard,
+    Union,
     cast,
     get_args,
     get_origin,
@@ -21,12 +29,15 @@ from typing import (
 
 import msgspec
 
-from steersman._json import Json, is_object
+from steersman._json import Json, is_array, is_object
 from steersman.tools._schema.stand_ins import (
     Annotation,
     Read,
     StandIn,
+    adapter_of,
     is_class,
+    is_for_pydantic,
+    literal_stand_in,
     name_of,
     new_class,
     read_stand_in,
@@ -34,6 +45,64 @@ from steersman.tools._schema.stand_ins import (
 
 RecordClass: TypeAlias = type[Any]
 """A dataclass, a TypedDict or a struct."""
+
+
+def msgspec_readable(annotation: Annotation) -> Annotation:
+    """Rewrite an annotation so that msgspec can read it. Raises `TypeError` if JSON cannot."""
+    if annotation is inspect.Parameter.empty or annotation is object:
+        return Any
+    if rewrite := _REWRITES.get(get_origin(annotation)):
+        return rewrite(annotation)
+    if is_for_pydantic(annotation):
+        return adapter_of(annotation)
+    annotation = _rewrite_arguments(annotation)
+    return annotation if _is_accepted(annotation) else adapter_of(annotation)
+
+
+def _rewrite_annotated(annotation: Annotation) -> Annotation:
+    inner, *notes = get_args(annotation)
+    if is_for_pydantic(inner, tuple(notes)):
+        return adapter_of(annotation)
+    metas = [msgspec.Meta(description=note) if isinstance(note, str) else note for note in notes]
+    return Annotated[(msgspec_readable(inner), *metas)]
+
+
+def _rewrite_union(annotation: Annotation) -> Annotation:
+    members = tuple(map(msgspec_readable, get_args(annotation)))
+    union = cast("Annotation", Union)[members]
+    return union if _is_accepted(union) else union_stand_in(members)
+
+
+def _rewrite_literal(annotation: Annotation) -> Annotation:
+    return annotation if _is_accepted(annotation) else literal_stand_in(annotation)
+
+
+def _rewrite_arguments(annotation: Annotation) -> Annotation:
+    """Rewrite the type arguments of a generic."""
+    inside = tuple(map(_rewrite_argument, get_args(annotation)))
+    generic: Annotation = get_origin(annotation)
+    has_inside = inside and isinstance(get_origin(annotation), type)
+    return generic[inside] if has_inside else annotation
+
+
+def _rewrite_argument(argument: Annotation) -> Annotation:
+    return argument if argument is Ellipsis or is_array(argument) else msgspec_readable(argument)
+
+
+def _is_accepted(annotation: Annotation) -> bool:
+    try:
+        msgspec.json.Decoder(annotation)
+    except TypeError:
+        return False
+    return True
+
+
+_REWRITES: dict[object, Callable[[Annotation], Annotation]] = {
+    Annotated: _rewrite_annotated,
+    Union: _rewrite_union,
+    types.UnionType: _rewrite_union,
+    Literal: _rewrite_literal,
+}
 
 
 class UnionStandIn(StandIn):

@@ -18,12 +18,11 @@ import msgspec
 
 from steersman._json import Json, JsonDict, JsonObject
 from steersman.errors import UsageError
-from steersman.tools._run.threads import Function
-from steersman.tools._schema.annotations import msgspec_readable
 from steersman.tools._schema.docstrings import read_docstring
-from steersman.tools._schema.reading import reader_of
+from steersman.tools._schema.reading import msgspec_readable, reader_of
 from steersman.tools._schema.schema import Definitions
 from steersman.tools._schema.stand_ins import Annotation, is_pydantic_note
+from steersman.tools._threads import Function
 from steersman.tools.context import ToolContext
 
 ReadArguments: TypeAlias = Callable[[JsonObject], Any]

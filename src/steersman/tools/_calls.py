@@ -1,8 +1,9 @@
-"""Finds the tool that blocks an event loop.
+"""The running calls of each event loop: heartbeats, and the tool that blocks its loop.
 
-While calls run, a thread looks at their coroutines every `INTERVAL` seconds. If the loop is
-executing one, the thread schedules a callback in that loop. Until the callback runs, the loop has
-done nothing else, and the time since then counts as blocked by that call.
+A call costs one entry in a table: all calls of an event loop share one timer. While calls run, a
+thread looks at their coroutines every `INTERVAL` seconds. If a loop is executing one, the thread
+schedules a callback in that loop. Until the callback runs, the loop has done nothing else, and the
+time since then counts as blocked by that call.
 """
 
 from __future__ import annotations
@@ -14,50 +15,129 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable
 
 from steersman.errors import ToolExecutionError
+from steersman.tools.context import ToolContext
 
 INTERVAL = 0.1
 """Seconds between two looks."""
 LINGER = 5.0
 """Seconds without a call after which a loop is no longer watched."""
+PROGRESS_STEP = 1e-6
+"""What a heartbeat adds to the progress: MCP requires that progress increases."""
 
 logger = logging.getLogger("steersman.tools")
 
 
-class LoopCall(Protocol):
-    """A call that may block its event loop."""
+class RunningCall:
+    """One call that is running."""
 
-    stall_after: float | None
+    __slots__ = ("began", "context", "coroutine", "heartbeat", "next_beat", "stall_after")
+
+    def __init__(
+        self, context: ToolContext, now: float, heartbeat: float | None, stall_after: float | None
+    ) -> None:
+        self.context = context
+        self.began = now
+        self.heartbeat = heartbeat
+        """Seconds between heartbeats; `None` for none."""
+        self.next_beat = None if heartbeat is None else now + heartbeat
+        self.stall_after = stall_after
+        """Seconds for which the call may block the event loop unreported; `None` for ever."""
+        self.coroutine: object = None
+        """The coroutine of the handler, if it runs in the event loop."""
 
     @property
     def name(self) -> str:
         """The name of the tool."""
-        ...
+        return self.context.tool_name
 
     @property
     def is_in_loop(self) -> bool:
-        """Whether the loop is executing the call at this moment."""
-        ...
+        """Whether the event loop is executing the handler at this moment."""
+        return self.stall_after is not None and getattr(self.coroutine, "cr_running", False)
 
     def report(self, error: BaseException) -> None:
-        """Record a stall in the journal; called in the event loop."""
-        ...
+        """Record a failure of the tool in the journal."""
+        if self.context.caller is not None:
+            self.context.caller.report(self.name, error)
+
+    def beat(self, now: float) -> None:
+        """Send a progress notification, which shows the CLI that the tool is still running."""
+        assert self.heartbeat is not None
+        self.next_beat = now + self.heartbeat
+        context = self.context
+        context.progress(
+            context.progressed + PROGRESS_STEP, message=f"running for {now - self.began:.0f} s"
+        )
 
 
-class WatchedLoop(Protocol):
-    """An event loop and the calls in it."""
+class RunningCalls:
+    """The calls of one event loop."""
 
-    loop: asyncio.AbstractEventLoop
-    thread: int
-    is_watched: bool
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, watch: Callable[[RunningCalls], None]
+    ) -> None:
+        self.loop = loop
+        self.thread = threading.get_ident()
+        self.is_watched = False
+        self.running: dict[RunningCall, None] = {}
+        self._watch = watch
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_resting = False
 
-    @property
-    def running(self) -> Iterable[LoopCall]:
-        """The calls that run in the loop."""
-        ...
+    def add(self, call: RunningCall, *, may_stall: bool) -> None:
+        """Send heartbeats for `call` until it is removed, and watch it if it may stall the loop."""
+        self.running[call] = None
+        self._is_resting = False
+        if may_stall and not self.is_watched:
+            self._watch(self)
+        if call.next_beat is not None and (
+            self._timer is None or call.next_beat < self._timer.when()
+        ):
+            self._set_timer(call.next_beat)
+
+    def remove(self, call: RunningCall) -> None:
+        """Remove a call that has ended."""
+        del self.running[call]
+        if self._is_resting:
+            self.rest()
+
+    def rest(self) -> None:
+        """Cancel the timer as soon as no call runs: a session has ended, perhaps the last one."""
+        self._is_resting = True
+        if self._timer is not None and not self.running:
+            self._timer.cancel()
+            self._timer = None
+
+    def _set_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_at(when, self._beat)
+
+    def _beat(self) -> None:
+        self._timer = None
+        now = self.loop.time()
+        for call in list(self.running):
+            if call.next_beat is not None and call.next_beat <= now:
+                call.beat(now)
+        beats = [call.next_beat for call in self.running if call.next_beat is not None]
+        if beats:
+            self._set_timer(min(beats))
+
+
+class _PerThread(threading.local):
+    calls: RunningCalls | None = None
+
+
+def running_calls() -> RunningCalls:
+    """Return the calls of the running event loop."""
+    loop = asyncio.get_running_loop()
+    calls = _per_thread.calls
+    if calls is None or calls.loop is not loop:
+        calls = _per_thread.calls = RunningCalls(loop, _stalls.watch)
+    return calls
 
 
 class StallDetector:
@@ -66,7 +146,7 @@ class StallDetector:
     def __init__(self, look: float = INTERVAL, linger: float = LINGER) -> None:
         self._interval = look
         self._linger = linger
-        self._states: dict[WatchedLoop, _LoopState] = {}
+        self._states: dict[RunningCalls, _LoopState] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         os.register_at_fork(after_in_child=self._forget)
@@ -76,7 +156,7 @@ class StallDetector:
         """Whether the watching thread runs."""
         return self._thread is not None
 
-    def watch(self, loop: WatchedLoop) -> None:
+    def watch(self, loop: RunningCalls) -> None:
         """Watch `loop` too; called in the thread of that loop."""
         with self._lock:
             loop.is_watched = True
@@ -119,7 +199,7 @@ class StallDetector:
 class _LoopState:
     """The state of one watched event loop."""
 
-    def __init__(self, loop: WatchedLoop) -> None:
+    def __init__(self, loop: RunningCalls) -> None:
         self.loop = loop
         self.last_call = time.monotonic()
         """When a call was last seen running."""
@@ -142,7 +222,7 @@ class _LoopState:
             self.last_call = now
         return bool(running)
 
-    def _start(self, call: LoopCall, now: float) -> _Stall | None:
+    def _start(self, call: RunningCall, now: float) -> _Stall | None:
         stall = _Stall(call, now)
         try:
             self.loop.loop.call_soon_threadsafe(stall.end)
@@ -154,14 +234,14 @@ class _LoopState:
 class _Stall:
     """The time since a call was found executing in the loop, until the loop runs `end`."""
 
-    def __init__(self, call: LoopCall, now: float) -> None:
-        self.call: LoopCall | None = call
+    def __init__(self, call: RunningCall, now: float) -> None:
+        self.call: RunningCall | None = call
         self.has_ended = False
         self._since = now
         self._is_logged = False
-        self._stalled: list[tuple[LoopCall, float]] = []
+        self._stalled: list[tuple[RunningCall, float]] = []
 
-    def switch_to(self, call: LoopCall | None, now: float) -> None:
+    def switch_to(self, call: RunningCall | None, now: float) -> None:
         """Measure another call from now on, or none."""
         self._finish_call(now)
         self.call, self._since, self._is_logged = call, now, False
@@ -194,3 +274,7 @@ class _Stall:
     def _finish_call(self, now: float) -> None:
         if self.call is not None and self._is_logged:
             self._stalled.append((self.call, now - self._since))
+
+
+_per_thread = _PerThread()
+_stalls = StallDetector()

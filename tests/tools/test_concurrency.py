@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from steersman.tools._run.concurrency import ConcurrencyLimit
+from steersman.tools._threads import ConcurrencyLimit
 
 
 async def work(limit: ConcurrencyLimit, inside: list[int], rounds: int) -> None:

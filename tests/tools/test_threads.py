@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from steersman.tools._run.threads import Workers, run_in_thread
+from steersman.tools._threads import Workers, run_in_thread
 
 NAME: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="none")
 
@@ -126,7 +126,7 @@ async def _seven() -> str:
 
 PROGRAM = """
 import asyncio, threading
-from steersman.tools._run.threads import run_in_thread
+from steersman.tools._threads import run_in_thread
 
 async def main():
     started = threading.Event()

@@ -8,8 +8,7 @@ import pytest
 
 from steersman.errors import ToolExecutionError
 from steersman.tools import Toolbox
-from steersman.tools._run.heartbeats import RunningCall, RunningCalls
-from steersman.tools._run.stalls import StallDetector
+from steersman.tools._calls import RunningCall, RunningCalls, StallDetector
 from steersman.tools.context import ToolContext
 from tests.tools.clients import Client, text
 

@@ -1,1 +1,0 @@
-"""Where calls of tools run: threads, concurrency limits, heartbeats, stall detection."""
