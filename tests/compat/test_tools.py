@@ -410,17 +410,20 @@ def test_annotations_of_both_spellings_are_equal_without_mcp() -> None:
 
 
 @pytest.mark.parametrize("sdk", [claude_agent_sdk, steersman.compat])
-def test_a_tool_is_made_with_the_class_that_the_package_has(
-    sdk: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_is_made_with_the_class_that_the_package_has(sdk: Any) -> None:
     """Braintrust replaces it with its own."""
+    original = sdk.SdkMcpTool
 
-    class Traced(sdk.SdkMcpTool[T]):  # type: ignore[misc]
+    class Traced(original[T]):  # type: ignore[misc, valid-type]
         pass
 
-    monkeypatch.setattr(sdk, "SdkMcpTool", Traced)
+    sdk.SdkMcpTool = Traced
+    try:
+        made = sdk.tool("t", "", {})(echo)
+    finally:
+        sdk.SdkMcpTool = original
 
-    assert type(sdk.tool("t", "", {})(echo)) is Traced
+    assert type(made) is Traced
 
 
 def test_of_two_tools_of_one_name_the_last_one_counts() -> None:

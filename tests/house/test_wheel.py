@@ -100,7 +100,8 @@ def test_wheel_and_sdist_contain_the_built_console(wheels: dict[str, Path], tmp_
 
 
 def test_a_build_without_the_console_says_so(tmp_path: Path) -> None:
-    for name in ("pyproject.toml", "README.md", "LICENSE", "console/hatch_build.py"):
+    variable = "src/steersman-compat.pth"
+    for name in ("pyproject.toml", "README.md", "LICENSE", "console/hatch_build.py", variable):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     package = tmp_path / "src/steersman"

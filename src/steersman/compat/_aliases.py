@@ -118,8 +118,9 @@ class _Loader(Loader):
         if MODULES[module.__name__]:
             module.__file__ = import_module(MODULES[module.__name__]).__file__
         if module.__name__ == OFFICIAL:
-            for name in steersman.compat.types.__all__:
-                _rename(getattr(steersman.compat.types, name), f"{OFFICIAL}.types")
+            types = import_module(MODULES[f"{OFFICIAL}.types"])
+            for name in types.__all__:
+                _rename(getattr(types, name), f"{OFFICIAL}.types")
             # Before anything imports it: an import binds the name in the package otherwise.
             import_module(QUERY)
 

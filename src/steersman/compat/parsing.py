@@ -160,9 +160,9 @@ def without_costs(message: ResultMessage) -> ResultMessage:
 
 def _zeroed(value: Any) -> Any:
     """Return a JSON value with 0 for each number."""
-    if isinstance(value, dict):
+    if is_object(value):
         return {name: _zeroed(each) for name, each in value.items()}
-    if isinstance(value, list):
+    if is_array(value):
         return [_zeroed(each) for each in value]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return 0 if is_number else value
