@@ -1,7 +1,7 @@
 """When a process started, and on which boot: no later process with the same pid has both.
 
 Also the time since the boot, which cannot be set. Only Linux reports them. Elsewhere the functions
-return `None`.
+return `None`, and with the variable `STEERSMAN_PORTABLE`, which tests set.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import os
 import sys
 import time
 from contextlib import suppress
+
+IS_LINUX = sys.platform == "linux" and "STEERSMAN_PORTABLE" not in os.environ
+PROC = "/proc" if IS_LINUX else "/proc-is-not-here"
 
 STATE = 0
 STARTED = 19
@@ -27,7 +30,7 @@ def start_time(pid: int) -> str | None:
 def boot_name() -> str | None:
     """Return a text that differs for each boot and each pid namespace; None if not known."""
     try:
-        namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 - `pathlib` is slow
+        namespace = os.stat(f"{PROC}/self/ns/pid").st_ino  # noqa: PTH116 - `pathlib` is slow
     except OSError:
         return None
     boot = _boot_id()
@@ -40,7 +43,7 @@ def since_boot() -> tuple[str, float] | None:
     Both are the same in all processes of a machine, containers with a time namespace of their own
     included. The seconds also count while the machine sleeps.
     """
-    boot = _boot_id() if sys.platform == "linux" else None
+    boot = _boot_id() if sys.platform == "linux" and IS_LINUX else None
     if boot is None:
         return None
     return boot, time.clock_gettime(time.CLOCK_BOOTTIME) - _boot_offset()
@@ -49,7 +52,7 @@ def since_boot() -> tuple[str, float] | None:
 @functools.cache
 def _boot_id() -> str | None:
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
+        with open(f"{PROC}/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
             return file.read().strip() or None
     except OSError:
         return None
@@ -59,7 +62,7 @@ def _boot_id() -> str | None:
 def _boot_offset() -> float:
     """Return how many seconds the time namespace of this process is ahead of the machine."""
     # A kernel without time namespaces has no such file.
-    with suppress(OSError), open("/proc/self/timens_offsets", encoding="ascii") as file:  # noqa: PTH123
+    with suppress(OSError), open(f"{PROC}/self/timens_offsets", encoding="ascii") as file:  # noqa: PTH123
         for line in file:
             name, seconds, nanoseconds = line.split()
             if name == "boottime":
@@ -108,7 +111,7 @@ def has_ended(pid: int, started: str) -> bool:
 
 def _fields_of(pid: int) -> list[str] | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - `pathlib` is slow to load
+        with open(f"{PROC}/{pid}/stat", "rb") as file:  # noqa: PTH123 - `pathlib` is slow to load
             fields = file.read().rpartition(b")")[2].decode().split()
     except OSError:
         return None

@@ -6,7 +6,6 @@ import asyncio
 import os
 import random
 import signal
-import sys
 from collections import Counter
 
 import pytest
@@ -23,7 +22,7 @@ from tests.live.staging import LIMIT, MakeScripted, entries_of, is_alive, until
 pytestmark = [
     pytest.mark.live,
     pytest.mark.soak,
-    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+    pytest.mark.skipif(not kernel.IS_LINUX, reason="there the tools of a killed guard run on"),
 ]
 
 KILLS = 50 if os.environ.get("STEERSMAN_SOAK") else 0

@@ -20,6 +20,7 @@ from steersman.errors import ChannelError, CliExited, TurnFailed
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, call, say, stall
+from steersman.transports import kernel
 from tests.live.staging import LIMIT, MakeScripted, inhabitants, is_alive, until, vanished
 
 pytestmark = [
@@ -154,6 +155,7 @@ async def test_a_session_closed_during_a_python_tool_cancels_it(
     assert inhabitants(sandbox.root) == {}
 
 
+@pytest.mark.skipif(not kernel.IS_LINUX, reason="there the tools of a killed CLI run on")
 async def test_a_cli_that_is_killed_fails_its_turns_and_says_how(
     scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:

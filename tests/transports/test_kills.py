@@ -17,7 +17,7 @@ from steersman.transports import kernel
 
 pytestmark = [
     pytest.mark.soak,
-    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+    pytest.mark.skipif(not kernel.IS_LINUX, reason="there the tools of a killed guard run on"),
 ]
 
 KILLS = 50 if os.environ.get("STEERSMAN_SOAK") else 3

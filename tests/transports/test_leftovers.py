@@ -26,7 +26,7 @@ from steersman.transports.leftovers import (
 )
 from steersman.transports.subprocess import SubprocessTransport
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+pytestmark = pytest.mark.skipif(not kernel.IS_LINUX, reason="needs /proc")
 
 
 def ended_pid() -> int:

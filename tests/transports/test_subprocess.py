@@ -39,7 +39,7 @@ from steersman.transports.subprocess import (
 )
 
 ENV = {"PATH": os.environ["PATH"]}
-IS_LINUX = sys.platform == "linux"
+IS_LINUX = kernel.IS_LINUX
 HAS_SERVER = kernel.can_watch()
 NEEDS_SERVER = pytest.mark.skipif(not HAS_SERVER, reason="guards are programs of their own here")
 
@@ -55,11 +55,12 @@ def open_descriptors() -> int:
 
 
 def is_alive(pid: int) -> bool:
+    """Return whether a process runs. Without subreapers, init waits for orphans when it likes."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (ProcessLookupError, FileNotFoundError):
         return False
-    return True
 
 
 def python(code: str, *arguments: str | FileArgument) -> Launch:

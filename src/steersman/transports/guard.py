@@ -80,6 +80,9 @@ SUSPEND_ROUNDS = 200
 ROUND = 0.001
 """Seconds between two looks at the tree."""
 
+PARENT_LOOK = 0.5
+"""Seconds between two looks at the parent, where no signal reports its death."""
+
 DEADLINE_SIZE = 10
 """The length of the command `d`, with its digits."""
 
@@ -198,7 +201,10 @@ class Guard:
         while not self.parent or os.getppid() == self.parent:
             waiting = [fd for fd in (CONTROL, self.wake, self.started, host) if fd >= 0]
             left = None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
-            readable, _, _ = select.select(waiting, [], [], left)
+            # Where no signal reports the host's death, and a copy of it may have the commands open.
+            is_long = left is None or left > PARENT_LOOK
+            wait = PARENT_LOOK if is_long and not self.is_subreaper else left
+            readable, _, _ = select.select(waiting, [], [], wait)
             if left == 0.0 or host in readable:
                 return
             if self.started in readable and not self.report_start():

@@ -9,11 +9,11 @@ host when the server was started, `kernel.state_of`. Each order has seven descri
 guard, the working directory of the host and its root. Its parts end with a null byte: the private
 directory, the working directory of the CLI, its user, the number of its arguments, arguments,
 variables. An order that the server does not take has no other effect than that its descriptors
-are closed, so the host can tell.
+are closed, which the host sees.
 
 A guard must inherit what the host has now, and the server has what the host had when it started the
 server. So before each order the server compares: once the host has given up rights, changed its
-limits or entered another root, no order is taken any more, whoever sends it.
+limits or entered another root, no order is taken any more, from any sender.
 
 The server is the outer process of all its guards. If one of them is killed, the processes of its
 tree become children of the server, which ends them and reports it. If the host dies, the server

@@ -197,7 +197,7 @@ class GuardedProcess:
         os.set_blocking(self._control.number, False)
         os.set_blocking(self._status.number, False)
         if not self._request.directory:
-            # First: when nobody has the other end any more, it could not be written.
+            # First: when the other end has been closed, it could not be written.
             self._send(b"g")
         env = {**self._request.env, TREE: self._tree}
         ends = (*self._request.pipes, control, status)

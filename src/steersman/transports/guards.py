@@ -32,8 +32,9 @@ ROUND = 0.001
 """Seconds between two looks at servers that are ending."""
 MOST_USELESS = 3
 """Servers of one interpreter that took no order. After so many there is no other attempt."""
-LOADER_NAMES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Variables that this interpreter may need in order to start a second time, for the guard."""
+LOADER_NAMES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", kernel.PORTABLE)
+"""Variables that this interpreter may need in order to start a second time, and the tests' switch.
+"""
 
 
 @dataclass(frozen=True, slots=True)

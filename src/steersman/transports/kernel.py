@@ -2,7 +2,8 @@
 
 Everything in `transports` that differs between Linux and other systems is in this file: the process
 table, `prctl`, environments of processes, pipe sizes. `steersman._process` has start times. Where a
-system lacks something, a function returns that it does: False, None, or no process.
+system lacks something, a function returns that it does: False, None, or no process. With the
+variable `PORTABLE` Linux lacks all of it, so that tests can show what is left elsewhere.
 
 The guard loads this file too, so it imports next to nothing.
 """
@@ -25,6 +26,8 @@ else:
     import _signal as signal
 
 __all__ = [
+    "IS_LINUX",
+    "PORTABLE",
     "PR_SET_CHILD_SUBREAPER",
     "PR_SET_PDEATHSIG",
     "Row",
@@ -46,6 +49,10 @@ __all__ = [
 Row = tuple[int, int, int, str]
 """One process: pid, pid of its parent, process group, state letter."""
 
+PORTABLE = "STEERSMAN_PORTABLE"
+IS_LINUX = sys.platform == "linux" and PORTABLE not in os.environ
+PROC = "/proc" if IS_LINUX else "/proc-is-not-here"
+
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 PIDFD_OPEN = 434
@@ -63,7 +70,7 @@ INHERITED = frozenset(
 
 def prctl(option: int, value: int) -> bool:
     """Call Linux's `prctl`. Return False if that fails, or on another system."""
-    if sys.platform != "linux":
+    if not IS_LINUX:
         return False
     for call in (call_by_dlsym, call_by_ctypes):
         try:
@@ -90,7 +97,7 @@ def call_by_ctypes(name: str, arguments: tuple[int, ...]) -> int:
 
 def watch_process(pid: int) -> int:
     """Return a descriptor that becomes readable when a process ends, or -1. Only on Linux."""
-    if sys.platform != "linux":
+    if sys.platform != "linux" or not IS_LINUX:
         return -1
     try:
         if hasattr(os, "pidfd_open"):
@@ -108,7 +115,7 @@ def can_watch() -> bool:
     if watched < 0:
         return False
     os.close(watched)
-    return os.path.exists(f"/proc/{own}/task/{own}/children")
+    return os.path.exists(f"{PROC}/{own}/task/{own}/children")
 
 
 def state_of(pid: int) -> bytes:
@@ -117,9 +124,9 @@ def state_of(pid: int) -> bytes:
     These are its limits, ids, rights, umask, control group and OOM score. Empty if not known.
     """
     try:
-        status = content_of(f"/proc/{pid}/status").splitlines()
-        others = [content_of(f"/proc/{pid}/{name}") for name in ("limits", "cgroup")]
-        others.append(content_of(f"/proc/{pid}/oom_score_adj"))
+        status = content_of(f"{PROC}/{pid}/status").splitlines()
+        others = [content_of(f"{PROC}/{pid}/{name}") for name in ("limits", "cgroup")]
+        others.append(content_of(f"{PROC}/{pid}/oom_score_adj"))
     except OSError:
         return b""
     return b"\n".join([line for line in status if line.partition(b":")[0] in INHERITED] + others)
@@ -192,7 +199,7 @@ def descendants(rows: Iterable[Row], root: int, groups: Collection[int] = ()) ->
 
 def rows_by_children(root: int) -> list[Row] | None:
     """Return the tree from Linux's lists of children. Costs as much as the tree is large."""
-    if not os.path.exists(f"/proc/{root}/task/{root}/children"):
+    if not os.path.exists(f"{PROC}/{root}/task/{root}/children"):
         return None
     rows: list[Row] = []
     waiting = [root]
@@ -208,8 +215,8 @@ def rows_by_children(root: int) -> list[Row] | None:
 def children_of(pid: int) -> list[int]:
     children: list[int] = []
     try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+        for thread in os.listdir(f"{PROC}/{pid}/task"):
+            with open(f"{PROC}/{pid}/task/{thread}/children", "rb") as file:
                 children += [int(child) for child in file.read().split()]
     except OSError:
         # The process exited meanwhile. Its children have a new parent and are found there.
@@ -225,7 +232,7 @@ def rows_by_proc() -> list[Row] | None:
 
 def row_of(pid: int) -> Row | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
+        with open(f"{PROC}/{pid}/stat", "rb") as file:
             # The second field is the program's name in parentheses, and may hold any character.
             state, parent, group = file.read().rpartition(b")")[2].split()[:3]
     except (OSError, ValueError):
@@ -266,7 +273,7 @@ def rows_of_ps(text: str) -> list[Row]:
 def environment_of(pid: int) -> list[bytes]:
     """Return the variables that a process was started with, as NAME=VALUE; none if not known."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
+        with open(f"{PROC}/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")
     except OSError:
         return []
@@ -295,7 +302,12 @@ def count_with(wanted: Callable[[list[bytes]], bool]) -> int:
 
 def _kill_if(wanted: Callable[[list[bytes]], bool], pid: int) -> bool:
     """Send SIGKILL to a process whose variables are `wanted`; return whether it was running."""
-    if sys.platform != "linux" or pid == os.getpid() or not wanted(environment_of(pid)):
+    if (
+        sys.platform != "linux"
+        or not IS_LINUX
+        or pid == os.getpid()
+        or not wanted(environment_of(pid))
+    ):
         return False
     try:
         process = os.pidfd_open(pid)
@@ -315,7 +327,7 @@ def _kill_if(wanted: Callable[[list[bytes]], bool], pid: int) -> bool:
 
 def enlarge_pipe(number: int, size: int) -> None:
     """Set the size of a pipe, where that can be done."""
-    if sys.platform == "linux":
+    if sys.platform == "linux" and IS_LINUX:
         import fcntl  # noqa: PLC0415 - the guard does not need it
 
         try:
@@ -327,6 +339,6 @@ def enlarge_pipe(number: int, size: int) -> None:
 
 def _pids() -> list[int] | None:
     try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        return [int(name) for name in os.listdir(PROC) if name.isdigit()]
     except OSError:
         return None
