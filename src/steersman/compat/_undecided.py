@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import steersman.compat
+
 OLDER = "claude_code_sdk"
 PACKAGES = frozenset({"claude_agent_sdk", OLDER})
 RENAMED = {"ClaudeCodeOptions": "ClaudeAgentOptions"}
@@ -30,6 +32,29 @@ REMOVED = {
     ' "append": ...}',
 }
 """Options of the older package that are no more."""
+INSTRUMENTORS = {
+    "atla_insights": "atla-insights",
+    "braintrust": "braintrust",
+    "ddtrace": "ddtrace",
+    "langsmith.integrations.claude_agent_sdk": "langsmith",
+    "lmnr": "lmnr",
+    "logfire": "logfire",
+    "openinference.instrumentation.claude_agent_sdk": (
+        "openinference-instrumentation-claude-agent-sdk"
+    ),
+    "opentelemetry.instrumentation.claude_agent_sdk": (
+        "opentelemetry-instrumentation-claude-agent-sdk"
+    ),
+    "posthog.ai.claude_agent_sdk": "posthog",
+    "respan_instrumentation_claude_agent_sdk": "respan-instrumentation-claude-agent-sdk",
+    "traceai_claude_agent_sdk": "traceai-claude-agent-sdk",
+    "weave": "weave",
+}
+"""Modules that patch the official package, and the distributions that have them."""
+INSTRUMENTING = re.compile(
+    rb"\b(?:%s)\b" % b"|".join(sorted({each.partition(".")[0].encode() for each in INSTRUMENTORS}))
+)
+_REQUIRED = re.compile(rf"(?<![\w.-])({'|'.join(INSTRUMENTORS.values())})(?![\w.-]*\w)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,6 +80,8 @@ def notes_of_tree(tree: ast.Module) -> Iterator[Note]:
                 yield from _of_text(node, node.value, calls.get(id(node), ""))
         elif isinstance(node, ast.Attribute) and node.attr in PRIVATE:
             yield Note(node.lineno, f".{node.attr} is {PRIVATE[node.attr]}")
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from _of_instrumentor(node)
     yield from _of_older(tree)
 
 
@@ -64,6 +91,35 @@ def notes_of_lines(data: bytes, words: str) -> Iterator[Note]:
         found = MENTION.search(line)
         if found is not None:
             yield Note(number, f"{found.group().decode()}: {words}")
+
+
+def instrumentors_in(data: bytes) -> Iterator[Note]:
+    """Yield the lines of a file of requirements that name what patches the official package."""
+    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), start=1):
+        named = line.partition("#")[0].lower().replace("_", "-")
+        for found in _REQUIRED.finditer(named):
+            yield _instrumented(number, found[1])
+
+
+def _of_instrumentor(node: ast.Import | ast.ImportFrom) -> Iterator[Note]:
+    """Yield what an import loads of the instrumentors, or of a module below one."""
+    if isinstance(node, ast.Import):
+        paths = [each.name for each in node.names]
+    else:
+        package = "" if node.level else node.module or ""
+        paths = [f"{package}.{each.name}" for each in node.names]
+    for module, name in INSTRUMENTORS.items():
+        if any(f"{path}.".startswith(f"{module}.") for path in paths):
+            yield _instrumented(node.lineno, name)
+
+
+def _instrumented(line: int, name: str) -> Note:
+    return Note(
+        line,
+        f"{name} patches claude_agent_sdk, and would record nothing of a program that imports"
+        " steersman.compat: leave the imports as they are, and call steersman.compat.install()"
+        " before them",
+    )
 
 
 def _harmless(tree: ast.Module) -> Iterator[int]:
@@ -84,7 +140,7 @@ def _of_text(node: ast.Constant, text: str, call: str) -> Iterator[Note]:
     """Yield what a text names, if it is a name of the package and not a sentence about it."""
     if DISTRIBUTION.match(text):
         yield Note(node.lineno, f"{text!r} names the distribution")
-    elif not PATH.match(text):
+    elif not PATH.match(text) or not _is_there(text):
         return
     elif call in DYNAMIC:
         yield Note(node.lineno, f"{call}({text!r}) imports by a name; write steersman.compat")
@@ -96,6 +152,18 @@ def _of_text(node: ast.Constant, text: str, call: str) -> Iterator[Note]:
         )
     else:
         yield Note(node.lineno, f"{text!r} names the package in a text")
+
+
+def _is_there(path: str) -> bool:
+    """Whether a string is the path of a module or a name of the package, and no other name."""
+    names = path.rstrip(".").split(".")[1:]
+    if any(each.startswith("_") for each in names) or names[:1] == ["query"]:
+        # What is private there has no counterpart here to look at.
+        return True
+    found: object = steersman.compat
+    for name in names:
+        found = getattr(found, RENAMED.get(name, name), None)
+    return found is not None
 
 
 def _of_older(tree: ast.Module) -> Iterator[Note]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import io
 import re
+import sys
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,11 +16,13 @@ from importlib import import_module
 
 import steersman.compat
 from steersman.compat._undecided import (
+    INSTRUMENTING,
     MENTION,
     OLDER,
     PACKAGES,
     RENAMED,
     Note,
+    instrumentors_in,
     notes_of_lines,
     notes_of_tree,
 )
@@ -29,6 +32,11 @@ __all__ = ["Migrated", "Note", "migrate_notebook", "migrate_requirements", "migr
 OURS = "steersman.compat"
 SUBMODULES = frozenset({"types", "testing", "client"})
 """The official modules that ours has under the same name, beside the package itself."""
+HOMES = {"_internal.message_parser": f"{OURS}.parsing"}
+"""Private modules whose names are public in another of ours."""
+AS_A_WHOLE = "nothing in this file is changed"
+LATER = re.compile(rb"(?m)^[ \t]*(?:(?:async[ ]+)?def|class)[ ]+\w+\[|^[ \t]*type[ ]+\w+[ ]*[=\[]")
+"""What Python 3.11 cannot read: type parameters, and the statement `type`."""
 _MODULE = re.compile(r"from[\s\\]+(claude_(?:agent|code)_sdk(?:[\s\\]*\.[\s\\]*\w+)*)")
 
 
@@ -42,31 +50,44 @@ class Migrated:
 
 def migrate_source(data: bytes) -> Migrated:
     """Return a Python file with the imports of `steersman.compat`."""
-    if MENTION.search(data) is None:
+    if MENTION.search(data) is None and INSTRUMENTING.search(data) is None:
         return Migrated(data)
     try:
         source = Source.of(data)
         tree = ast.parse(source.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = (error.lineno or 1) if isinstance(error, SyntaxError) else 1
-        what = error.msg if isinstance(error, SyntaxError) else str(error) or "too complex"
-        return Migrated(data, (Note(line, f"this file cannot be read as Python ({what})"),))
+        return Migrated(data, (_unread(data, error),))
     edits = Edits(source)
-    notes = [*_rewrite(tree, edits), *notes_of_tree(tree)]
-    changed = edits.apply() if edits.found else data
-    return Migrated(changed, tuple(sorted(set(notes))))
+    undecided = [*_rewrite(tree, edits)]
+    # With classes of both packages `isinstance` would be false without an error.
+    changed = data if undecided else edits.apply() if edits.found else data
+    left = [Note(each.line, f"{each.text}; {AS_A_WHOLE}") for each in undecided]
+    return Migrated(changed, tuple(sorted({*left, *notes_of_tree(tree)})))
 
 
 def migrate_requirements(data: bytes) -> Migrated:
     """Return a file that names packages, unchanged, and the lines to look at."""
     words = "names the package; add steersman, which finds the CLI in claude-agent-sdk too"
-    return Migrated(data, tuple(notes_of_lines(data, words)))
+    notes = [*notes_of_lines(data, words), *instrumentors_in(data)]
+    # An instrumentor may have the name of the package in its own.
+    by_line = {each.line: each for each in notes}
+    return Migrated(data, tuple(sorted(by_line.values())))
 
 
 def migrate_notebook(data: bytes) -> Migrated:
     """Return a notebook, unchanged, and the lines to look at."""
     words = "notebooks are not rewritten; change this cell by hand"
     return Migrated(data, tuple(notes_of_lines(data, words)))
+
+
+def _unread(data: bytes, error: Exception) -> Note:
+    """Return why a file cannot be read, and the Python that can, where that is known."""
+    line = (error.lineno or 1) if isinstance(error, SyntaxError) else 1
+    if sys.version_info < (3, 12) and isinstance(error, SyntaxError) and LATER.search(data):
+        why = "it has type parameters, which need 3.12: run migrate with that Python"
+        return Note(line, f"this file cannot be read as Python 3.11; {why}")
+    what = error.msg if isinstance(error, SyntaxError) else str(error) or "too complex"
+    return Note(line, f"this file cannot be read as Python ({what})")
 
 
 def _rewrite(tree: ast.Module, edits: Edits) -> Iterator[Note]:
@@ -88,7 +109,7 @@ def _rewrite_from(node: ast.ImportFrom, edits: Edits) -> Iterator[Note]:
     """Rewrite `from claude_agent_sdk... import ...`."""
     package, _, below = (node.module or "").partition(".")
     first = below.partition(".")[0]
-    home = f"{OURS}.{first}" if first in ("types", "testing") else OURS
+    home = HOMES.get(below) or (f"{OURS}.{first}" if first in ("types", "testing") else OURS)
     unknown = [each.name for each in node.names if not _has(home, package, each.name)]
     private = f"{node.module} is private" if _is_private(below) else f"{home} has no such name"
     if unknown:
