@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import tempfile
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def played(row: str, runner: tuple[str, ...] = ()) -> Any:
         ended = subprocess.run(
             [PYTHON, *runner, "-m", "tests.real_clients.play", row, str(cli)],
             env={**FIXED_ENVIRONMENT, **proxies, **own},
-            cwd=ROOT,
+            cwd=home,
             capture_output=True,
             text=True,
             check=False,
@@ -68,6 +69,11 @@ def test_a_package_records_the_same_on_ours(row: str) -> None:
     expected = played(row)
 
     assert expected
+    reason = getattr(import_module(f"tests.real_clients.rows.{row}"), "DIFFERS", "")
+    if reason:
+        with pytest.raises(AssertionError):
+            assert played(row, OURS) == expected
+        pytest.xfail(reason)
     assert played(row, OURS) == expected
 
 

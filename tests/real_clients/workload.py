@@ -24,9 +24,13 @@ STEPS: tuple[Answer, ...] = (
     say("bye"),
 )
 
-MEASURED = re.compile(r"time|duration|latency|elapsed|cost|_ms$|_ns$|seconds|pid$|thread|version")
+MEASURED = re.compile(
+    r"time|duration|latency|elapsed|cost|_ms$|_ns$|seconds|pid$|thread|version|^caller_|^revision_id$"
+)
 """Names of what is another value in every run; that it is there is compared."""
-IDS = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{16}|\d{14,})\b|(?<=/)\d+(?=\.sock\b)")
+IDS = re.compile(
+    r"\b\d{8}T\d{12}Z[0-9a-f-]{36}\b|\b(?:[0-9a-f]{32}|[0-9a-f]{16}|\d{14,})\b|(?<=/)\d+(?=\.sock\b)"
+)
 
 
 async def converse(stage: Stage, *, has_own_tool: bool = True) -> None:

@@ -28,7 +28,7 @@ IS_USER = b'"type":"user"'
 """What a replayed prompt has, unlike other lines of bookkeeping."""
 
 IS_STATE = b'"subtype":"session_state_changed"'
-"""What a line has that says whether the CLI works or waits."""
+"""What a line has that reports whether the CLI works or waits."""
 
 LOCAL_OUTPUT = b'"content":"<local-command-std'
 """What the output of a command that the CLI ran by itself has."""

@@ -185,7 +185,7 @@ def _server(config: Any, call: Call) -> Any:
     if bind is None:
         from steersman.tools.mcp_instance import as_tool_server  # noqa: PLC0415 - few programs
 
-        # As with the official package, the session does without a server that does not start.
+        # As with the official package, the session runs without a server that does not start.
         return as_tool_server(instance, is_required=False)
     return instance if call is call_here else bind(call)
 

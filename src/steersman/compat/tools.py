@@ -73,7 +73,14 @@ def tool(
     def decorate(handler: Handler) -> SdkMcpTool[Any]:
         # Looked up in the package, where instrumentation replaces it.
         make: type[SdkMcpTool[Any]] = sys.modules["steersman.compat"].SdkMcpTool
-        return make(name, description, input_schema, handler, annotations)
+        # By their names, as the official function does: replaced classes take them so.
+        return make(
+            name=name,
+            description=description,
+            input_schema=input_schema,
+            handler=handler,
+            annotations=annotations,
+        )
 
     return decorate
 

@@ -9,6 +9,7 @@ from tests.compat.programs.stage import Stage
 from tests.real_clients.workload import converse, keeping, spans
 
 REQUIREMENTS = ("atla-insights==0.0.41",)
+DIFFERS = "it imports claude_agent_sdk._internal.query, which is not here"
 
 
 async def record(stage: Stage) -> Any:
