@@ -102,10 +102,12 @@ def test_tasks_begin_after_the_call_that_starts_them() -> None:
 
 
 def test_no_test_replaces_what_it_tests() -> None:
+    """The published packages of `real_clients` do, which is what is compared there."""
     suspects = {"mock", "mocker", "patch", "setattr", "setitem"}
     found = [
         source.at(node)
         for source in sources("tests")
+        if "real_clients" not in source.path.parts
         for node in ast.walk(source.tree)
         if (isinstance(node, ast.Attribute) and node.attr in suspects)
         or (isinstance(node, ast.Name) and node.id in suspects - {"setattr"})
