@@ -265,7 +265,6 @@ def _git_file(path: str) -> str:
 
 FOLDER = "subagents"
 PREFIX = "agent-"
-SUFFIX = ".jsonl"
 META = ".meta.json"
 
 
